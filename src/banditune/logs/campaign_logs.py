@@ -44,7 +44,7 @@ class Logs:
     feature_names : tuple of str
         The names of the features.
     messages : tuple of str
-        Sentences: which columns were read, then what a reader should know about the logs.
+        Sentences: the columns that were read, then warnings about the logs.
     columns : str
         Which column of the table was used for what.
     intercept : bool
@@ -109,38 +109,38 @@ class Logs:
         InvalidRequest
             If there is none.
         """
-        chosen = np.unique(np.asarray(campaigns, np.int64))
-        if not len(chosen):
+        numbers = np.unique(np.asarray(campaigns, np.int64))
+        if not len(numbers):
             raise InvalidRequest("logs must hold a campaign, but none was selected.", code="missing")
-        kept = np.isin(self.campaign, chosen)
-        arms, arm = np.unique(self.arm[kept], return_inverse=True)
+        mask = np.isin(self.campaign, numbers)
+        arms, arm = np.unique(self.arm[mask], return_inverse=True)
         return Logs(
-            tuple(self.campaigns[number] for number in chosen),
+            tuple(self.campaigns[number] for number in numbers),
             tuple(self.arms[number] for number in arms),
-            np.searchsorted(chosen, self.campaign[kept]),
+            np.searchsorted(numbers, self.campaign[mask]),
             arm.astype(np.int64),
-            self.pulls[kept],
-            self.total[kept],
-            self.squares[kept],
+            self.pulls[mask],
+            self.total[mask],
+            self.squares[mask],
             self.rewards,
-            None if self.features is None else self.features[kept],
+            None if self.features is None else self.features[mask],
             self.feature_names,
             columns=self.columns,
             intercept=self.intercept,
-            residuals=self._select_residuals(kept),
+            residuals=self._select_residuals(mask),
             omissions=self.omissions,
         )
 
-    def _select_residuals(self, kept: Any) -> ResidualSample | None:
+    def _select_residuals(self, mask: Any) -> ResidualSample | None:
         """Select the residuals of some cells, and renumber the cells."""
         if self.residuals is None:
             return None
-        is_kept = kept[self.residuals.cell]
-        return ResidualSample((np.cumsum(kept) - 1)[self.residuals.cell[is_kept]], self.residuals.value[is_kept])
+        is_kept = mask[self.residuals.cell]
+        return ResidualSample((np.cumsum(mask) - 1)[self.residuals.cell[is_kept]], self.residuals.value[is_kept])
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader should know about the logs: all messages after the first."""
+        """Warnings about the logs: all messages after the first."""
         return self.messages[1:]
 
     def replace_messages(self, messages: Sequence[str]) -> Logs:
@@ -168,7 +168,7 @@ def add_intercept(logs: Logs) -> Logs:
     """Add a first feature that is 1 for every arm, unless a linear combination of features is constant."""
     if logs.features is None or _spans_constant(logs.features):
         return logs
-    names = logs.feature_names or tuple(str(place) for place in range(logs.features.shape[1]))
+    names = logs.feature_names or tuple(str(number) for number in range(logs.features.shape[1]))
     features = np.column_stack([np.ones(len(logs.features)), logs.features])
     return replace(logs, features=features, feature_names=(INTERCEPT, *names), intercept=True)
 
@@ -177,14 +177,14 @@ def _spans_constant(features: FloatArray) -> bool:
     """Return whether a constant other than 0 is a linear combination of the features."""
     scaled = features / np.maximum(np.sqrt((features**2).mean(axis=0)), 1e-300)
     ones = np.ones(len(features))
-    left = ones - scaled @ np.linalg.lstsq(scaled, ones, rcond=1e-10)[0]
-    return float((left**2).mean()) < 1e-12
+    residual = ones - scaled @ np.linalg.lstsq(scaled, ones, rcond=1e-10)[0]
+    return float((residual**2).mean()) < 1e-12
 
 
 def format_arm_list(names: Sequence[str]) -> str:
     """Write how many arms there are, and the first names: 12 arms (a, b, c, d, e ...)."""
-    some = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
-    return f"{len(names)} arm{'s' * (len(names) != 1)} ({some})"
+    listed = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
+    return f"{len(names)} arm{'s' * (len(names) != 1)} ({listed})"
 
 
 def sample_campaigns(widths: IntArray, most: int, rng: np.random.Generator) -> IntArray:
@@ -244,8 +244,8 @@ def make_logs(
     """
     check_reward_kind(rewards)
     pulls, total = np.atleast_1d(convert_to_array(pulls)), np.atleast_1d(convert_to_array(total))
-    known = None if squares is None else np.atleast_1d(convert_to_array(squares))
-    columns = [campaign, arm, pulls, total, *(() if known is None else (known,))]
+    square_sums = None if squares is None else np.atleast_1d(convert_to_array(squares))
+    columns = [campaign, arm, pulls, total, *(() if square_sums is None else (square_sums,))]
     if len({len(column) for column in columns}) > 1 or not len(pulls):
         raise InvalidRequest(
             f"columns must be of the same length, but got lengths {[len(column) for column in columns]}.",
@@ -262,9 +262,9 @@ def make_logs(
             code="bad-data",
         )
     order = np.lexsort((second, first))
-    if known is None:
-        known = total - total**2 / pulls if rewards == "binary" else np.full(len(pulls), np.nan)
-    elif not (np.isfinite(known) & (known >= -1e-9 * total**2)).all():
+    if square_sums is None:
+        square_sums = total - total**2 / pulls if rewards == "binary" else np.full(len(pulls), np.nan)
+    elif not (np.isfinite(square_sums) & (square_sums >= -1e-9 * total**2)).all():
         raise make_argument_error(
             "squares", "bad-data", "must be finite numbers >= 0, sums of squared deviations from the mean of a row."
         )
@@ -275,7 +275,7 @@ def make_logs(
         second[order],
         pulls[order],
         total[order],
-        np.maximum(known, 0.0)[order],
+        np.maximum(square_sums, 0.0)[order],
         rewards,
         None if features is None else _check_features(features, len(pulls), feature_names)[order],
         tuple(feature_names),
@@ -316,8 +316,8 @@ def _check_features(features: Any, rows: int, names: Sequence[str]) -> FloatArra
     return table
 
 
-def _number_names(words: Sequence[Any]) -> tuple[tuple[str, ...], IntArray]:
+def _number_names(names: Sequence[Any]) -> tuple[tuple[str, ...], IntArray]:
     """Number names in order of their first appearance."""
-    known: dict[str, int] = {}
-    numbers = np.array([known.setdefault(str(word), len(known)) for word in words], np.int64)
-    return tuple(known), numbers
+    numbers: dict[str, int] = {}
+    number = np.array([numbers.setdefault(str(name), len(numbers)) for name in names], np.int64)
+    return tuple(numbers), number

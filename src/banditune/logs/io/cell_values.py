@@ -12,7 +12,7 @@ import numpy as np
 from banditune.logs.io.row_records import EncodedNames
 
 MISSING_WORDS = ("NaN", "nan", "NULL", "null", "<NA>")
-"""Words that programs write where a cell holds nothing."""
+"""Words that programs write for an empty cell."""
 
 
 TRUTH_WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
@@ -23,7 +23,7 @@ THOUSANDS_PATTERN = re.compile(r"-?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
 
 
 def suggest_comma_fix(value: Any) -> str:
-    """A hint where a comma stands for the decimal point, or between thousands."""
+    """Suggest a fix for a comma that is a decimal point, or that separates thousands."""
     text = str(value)
     if THOUSANDS_PATTERN.fullmatch(text.strip()):
         return ", with a comma for a point or between thousands"
@@ -33,13 +33,13 @@ def suggest_comma_fix(value: Any) -> str:
 
 
 def read_cell_name(value: Any) -> str:
-    """A name, without spaces around it; empty where there is none."""
+    """Read a name, without spaces around it; empty if there is none."""
     name = "" if _is_missing(value) else str(value).strip()
     return "" if name in MISSING_WORDS else name
 
 
 def is_valid_text(name: str) -> bool:
-    """Whether a name can be written; what was read from bytes that are no text cannot."""
+    """Return whether a name can be written. One that was read from invalid bytes cannot."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -48,7 +48,7 @@ def is_valid_text(name: str) -> bool:
 
 
 def _is_missing(value: Any) -> bool:
-    """Whether a cell holds nothing: None, NaN, or what pandas has for it, which is not even unequal to itself."""
+    """Return whether a cell is empty: None, NaN, or pandas' NA, which is not even unequal to itself."""
     try:
         return value is None or bool(value != value)
     except TypeError:
@@ -56,7 +56,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def read_cell_number(value: Any) -> float | None:
-    """A number, or true or false, yes or no, as 1 and 0; None where it is neither."""
+    """Read a number, or true or false, yes or no, as 1 and 0; None if it is neither."""
     if isinstance(value, bool | np.bool_ | numbers.Real):
         return float(value)
     if _is_missing(value):
@@ -71,13 +71,13 @@ def read_cell_number(value: Any) -> float | None:
 
 
 def encode_names(names: Sequence[str]) -> EncodedNames:
-    """Names as the different ones and the number of each."""
-    known: dict[str, int] = {}
-    codes = np.fromiter((known.setdefault(name, len(known)) for name in names), np.int64, len(names))
-    return EncodedNames(list(known), codes)
+    """Encode names as the distinct ones and a number for each."""
+    numbers: dict[str, int] = {}
+    codes = np.fromiter((numbers.setdefault(name, len(numbers)) for name in names), np.int64, len(names))
+    return EncodedNames(list(numbers), codes)
 
 
-def strip_names(words: EncodedNames) -> EncodedNames:
-    """Names without spaces around them, which may make two of them the same."""
-    again = encode_names([read_cell_name(name) for name in words.names])
-    return EncodedNames(again.names, again.codes[words.codes])
+def strip_names(encoded: EncodedNames) -> EncodedNames:
+    """Strip spaces around names, which may make two of them the same."""
+    stripped = encode_names([read_cell_name(name) for name in encoded.names])
+    return EncodedNames(stripped.names, stripped.codes[encoded.codes])

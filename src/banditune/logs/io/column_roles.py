@@ -47,8 +47,8 @@ class ColumnRoles:
     def number_columns(self) -> tuple[tuple[str, str], ...]:
         """Roles and names of the columns that hold numbers."""
         parts = ("reward", "pulls", "successes", "propensity")
-        found = [(part, getattr(self, part)) for part in parts if getattr(self, part) is not None]
-        return (*found, *((f"feature {name}", name) for name in self.features))
+        assigned = [(part, getattr(self, part)) for part in parts if getattr(self, part) is not None]
+        return (*assigned, *((f"feature {name}", name) for name in self.features))
 
     @property
     def all_columns(self) -> tuple[str, ...]:
@@ -72,57 +72,61 @@ def assign_columns(names: Sequence[str], requested: Mapping[str, str | Sequence[
             raise InvalidRequest(
                 f"columns must have different names, but two are called {name!r}; rename one.", code="bad-data"
             )
-    found = {
+    roles = {
         part: _match_column(part, requested[part], names) for part in USUAL_NAMES if requested.get(part) is not None
     }
-    features = requested.get("features")
-    listed = () if features is None else tuple(features.split(",") if isinstance(features, str) else features)
-    chosen = tuple(_match_column("features", name, names) for name in listed if str(name).strip())
-    _check_distinct([*found.items(), *(("features", name) for name in chosen)])
-    taken = {*found.values(), *chosen}
+    requested_features = requested.get("features")
+    listed = requested_features.split(",") if isinstance(requested_features, str) else requested_features or ()
+    features = tuple(_match_column("features", name, names) for name in listed if str(name).strip())
+    _check_distinct([*roles.items(), *(("features", name) for name in features)])
+    used_columns = {*roles.values(), *features}
     for part in ("campaign", "arm"):
-        if part not in found:
-            found[part] = _guess_column(part, names, taken)
-            taken.add(found[part])
-    found |= _assign_reward_columns(names, found, taken)
-    taken |= set(found.values())
-    if "propensity" not in found:
-        seen = _find_usual_column("propensity", names, taken)
-        found |= {"propensity": seen} if seen else {}
-    if features is None:
-        chosen = tuple(name for name in names if FEATURE_NAME_PATTERN.match(name.strip().lower()) and name not in taken)
-    return ColumnRoles(**found, features=chosen)
+        if part not in roles:
+            roles[part] = _guess_column(part, names, used_columns)
+            used_columns.add(roles[part])
+    roles |= _assign_reward_columns(names, roles, used_columns)
+    used_columns |= set(roles.values())
+    if "propensity" not in roles:
+        propensity = _find_usual_column("propensity", names, used_columns)
+        roles |= {"propensity": propensity} if propensity else {}
+    if requested_features is None:
+        features = tuple(
+            name for name in names if FEATURE_NAME_PATTERN.match(name.strip().lower()) and name not in used_columns
+        )
+    return ColumnRoles(**roles, features=features)
 
 
-def _assign_reward_columns(names: Sequence[str], found: Mapping[str, str], taken: set[str]) -> dict[str, str]:
+def _assign_reward_columns(names: Sequence[str], roles: Mapping[str, str], used_columns: set[str]) -> dict[str, str]:
     """Find the columns of a reward for each decision, or of pulls and successes of each arm."""
-    if "reward" in found:
-        if "pulls" in found or "successes" in found:
+    if "reward" in roles:
+        if "pulls" in roles or "successes" in roles:
             raise InvalidRequest(
                 "a row is a decision with a reward, or an arm with pulls and successes, but got both.",
                 argument="reward",
                 code="conflict",
             )
         return {}
-    pulls = found.get("pulls") or _find_usual_column("pulls", names, taken)
-    successes = found.get("successes") or _find_usual_column("successes", names, taken | ({pulls} if pulls else set()))
+    pulls = roles.get("pulls") or _find_usual_column("pulls", names, used_columns)
+    successes = roles.get("successes") or _find_usual_column(
+        "successes", names, used_columns | ({pulls} if pulls else set())
+    )
     if pulls and successes:
         return {"pulls": pulls, "successes": successes}
-    if "pulls" in found or "successes" in found:
-        other = "successes" if "pulls" in found else "pulls"
+    if "pulls" in roles or "successes" in roles:
+        missing_role = "successes" if "pulls" in roles else "pulls"
         text = "pulls and successes belong together, but no column holds {}; name it with {}."
-        raise InvalidRequest(text, other, Setting(other, "COLUMN"), argument=other, code="missing")
-    seen = pulls or successes
-    if seen and not _find_usual_column("reward", names, taken):
-        part, other = ("pulls", "successes") if pulls else ("successes", "pulls")
+        raise InvalidRequest(text, missing_role, Setting(missing_role, "COLUMN"), argument=missing_role, code="missing")
+    column = pulls or successes
+    if column and not _find_usual_column("reward", names, used_columns):
+        part, missing_role = ("pulls", "successes") if pulls else ("successes", "pulls")
         raise InvalidRequest(
             "pulls and successes belong together, but beside {!r}, which looks like {}, no column has a name that says {}; "
             "name it with {}, or the reward of each decision with {}.",
-            *(seen, part, other, Setting(other, "COLUMN"), Setting("reward", "COLUMN")),
-            argument=other,
+            *(column, part, missing_role, Setting(missing_role, "COLUMN"), Setting("reward", "COLUMN")),
+            argument=missing_role,
             code="missing",
         )
-    reward = _guess_column("reward", names, taken)
+    reward = _guess_column("reward", names, used_columns)
     if pulls:
         raise InvalidRequest(
             "a row must be one decision with its reward, but the column {!r} says that rows are totals of several pulls, "
@@ -169,17 +173,24 @@ def _format_column_names(names: Sequence[str]) -> str:
     return ", ".join(short) + f" and {len(names) - MAX_NAMES_SHOWN:,} more" * (len(names) > MAX_NAMES_SHOWN)
 
 
-def _find_usual_column(part: str, names: Sequence[str], taken: set[str]) -> str | None:
+def _find_usual_column(part: str, names: Sequence[str], used_columns: set[str]) -> str | None:
     """Find the column with the most likely usual name of a role."""
     plain = {name.strip().lower().replace(" ", "_").replace("-", "_"): name for name in reversed(names)}
-    return next((plain[usual] for usual in USUAL_NAMES[part].split() if plain.get(usual) not in (None, *taken)), None)
+    return next(
+        (
+            plain[usual_name]
+            for usual_name in USUAL_NAMES[part].split()
+            if plain.get(usual_name) not in (None, *used_columns)
+        ),
+        None,
+    )
 
 
-def _guess_column(part: str, names: Sequence[str], taken: set[str]) -> str:
-    found = _find_usual_column(part, names, taken)
-    if found is None:
+def _guess_column(part: str, names: Sequence[str], used_columns: set[str]) -> str:
+    column = _find_usual_column(part, names, used_columns)
+    if column is None:
         alone = "; if all rows are of one campaign, add a column with its name" if part == "campaign" else ""
-        free = _format_column_names([name for name in names if name not in taken])
+        free = _format_column_names([name for name in names if name not in used_columns])
         text = "a column must hold the {}, but none of {} has a name that says so; name it with {}{}."
         raise InvalidRequest(text, part, free, Setting(part, "COLUMN"), alone, argument=part, code="missing")
-    return found
+    return column

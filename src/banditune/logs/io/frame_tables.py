@@ -20,7 +20,7 @@ BATCH_ROWS = 1 << 18
 
 
 class FrameTable:
-    """A data frame, of pandas or polars, or anything with columns and slices; also a mapping of columns."""
+    """A data frame of pandas or polars, or an object with columns and slices; also a mapping of columns."""
 
     numbering = ROW_NUMBERING
 
@@ -37,9 +37,11 @@ class FrameTable:
         self.names = [str(name) for name in source.columns]
 
     def read_blocks(self, columns: ColumnRoles, checker: RowChecker) -> Iterator[CheckedRows]:
-        taken = {str(name): self.source[name] for name in self.source.columns if str(name) in columns.all_columns}
+        used_columns = {
+            str(name): self.source[name] for name in self.source.columns if str(name) in columns.all_columns
+        }
         for first in range(0, len(self.source), BATCH_ROWS):
-            part = {name: column[first : first + BATCH_ROWS] for name, column in taken.items()}
+            part = {name: column[first : first + BATCH_ROWS] for name, column in used_columns.items()}
             yield from _check_block(
                 {name: _convert_frame_column(column) for name, column in part.items()}, columns, checker, first
             )
@@ -97,8 +99,8 @@ class ParquetTable:
         first = 0
         try:
             for batch in self.file.iter_batches(BATCH_ROWS, columns=list(columns.all_columns)):
-                found = {name: _convert_arrow_column(batch.column(name)) for name in batch.schema.names}
-                yield from _check_block(found, columns, checker, first)
+                columns_by_name = {name: _convert_arrow_column(batch.column(name)) for name in batch.schema.names}
+                yield from _check_block(columns_by_name, columns, checker, first)
                 first += batch.num_rows
         except (pa.ArrowException, OSError) as error:
             raise InvalidRequest(
@@ -107,7 +109,7 @@ class ParquetTable:
 
 
 def _convert_arrow_column(column: Any) -> Any:
-    """An Arrow column as an array of numbers where it is one, else as a list."""
+    """Convert an Arrow column to an array of numbers if it is numeric, else to a list."""
     import pyarrow as pa
 
     numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
@@ -115,19 +117,19 @@ def _convert_arrow_column(column: Any) -> Any:
 
 
 def _convert_frame_column(column: Any) -> Any:
-    """A part of a data frame's column as an array of numbers, or as a list."""
+    """Convert a part of a data frame's column to an array of numbers, or to a list."""
     array = np.asarray(column)
     return array if array.dtype.kind in "iuf" else array.tolist()
 
 
 def _check_block(cells: dict[str, Any], columns: ColumnRoles, checker: RowChecker, first: int) -> Iterator[CheckedRows]:
-    """Checked rows out of columns of cells, numbered from `first` on."""
+    """Check columns of cells, numbered from `first` on; returns the checked rows."""
     size = len(next(iter(cells.values())))
     lines: IntArray = np.arange(first, first + size)
     try:
-        words = {column: _encode_column_names(cells[column]) for column in (columns.campaign, columns.arm)}
+        names = {column: _encode_column_names(cells[column]) for column in (columns.campaign, columns.arm)}
         numbers = {column: _convert_to_numbers(cells[column]) for _, column in columns.number_columns}
-        yield checker.check_columns(words, numbers, lines)
+        yield checker.check_columns(names, numbers, lines)
     except SuspectBlock:
         rows = zip(*(cells[name] for name in cells), strict=True)
         yield checker.check_each(
@@ -136,7 +138,7 @@ def _check_block(cells: dict[str, Any], columns: ColumnRoles, checker: RowChecke
 
 
 def _encode_column_names(column: Any) -> EncodedNames:
-    """A column as names."""
+    """Convert a column to names."""
     if isinstance(column, np.ndarray):
         different, codes = np.unique(column, return_inverse=True)
         return strip_names(EncodedNames([read_cell_name(value) for value in different.tolist()], codes))
@@ -144,10 +146,10 @@ def _encode_column_names(column: Any) -> EncodedNames:
 
 
 def _convert_to_numbers(column: Any) -> FloatArray:
-    """A column as numbers."""
+    """Convert a column to numbers."""
     if isinstance(column, np.ndarray):
         return column.astype(np.float64)
-    found = [read_cell_number(value) for value in column]
-    if any(value is None for value in found):
+    numbers = [read_cell_number(value) for value in column]
+    if any(value is None for value in numbers):
         raise SuspectBlock
-    return np.array(found, np.float64)
+    return np.array(numbers, np.float64)

@@ -29,7 +29,7 @@ class LogAccumulator:
         self.mean = np.zeros(0)
         self.squares = np.zeros(0)
         self.features = np.zeros((0, len(columns.features)))
-        self.low, self.high, self.others = np.inf, -np.inf, 0
+        self.low, self.high, self.other_count = np.inf, -np.inf, 0
         self.sample = RewardReservoir()
 
     def add(self, rows: CheckedRows) -> None:
@@ -37,38 +37,38 @@ class LogAccumulator:
         if not len(rows.total):
             return
         campaign, arm = _number_known_names(rows.campaign, self.campaigns), _number_known_names(rows.arm, self.arms)
-        keys, first, place = np.unique(campaign << 32 | arm, return_index=True, return_inverse=True)
-        known = len(self.cells)
+        keys, first, index = np.unique(campaign << 32 | arm, return_index=True, return_inverse=True)
+        count = len(self.cells)
         cell = np.array([self.cells.setdefault(int(key), len(self.cells)) for key in keys])
         self._enlarge(len(self.cells))
-        new = cell >= known
+        new = cell >= count
         self.features[cell[new]] = rows.features[first[new]]
-        self._compare_features(rows, cell[place])
+        self._compare_features(rows, cell[index])
         if rows.pulls is None:
-            self.sample.add(cell[place], rows.total)
-            self._add_rewards(rows.total, cell, place)
+            self.sample.add(cell[index], rows.total)
+            self._add_rewards(rows.total, cell, index)
         else:
-            self._add_totals(rows.pulls, rows.total, cell, place)
+            self._add_totals(rows.pulls, rows.total, cell, index)
 
-    def _add_rewards(self, reward: FloatArray, cell: IntArray, place: IntArray) -> None:
-        """Chan's formula for the squares of two parts: nothing cancels, however large the mean."""
+    def _add_rewards(self, reward: FloatArray, cell: IntArray, index: IntArray) -> None:
+        """Add rewards, by Chan's formula for the squares of two parts, which is accurate for large means, too."""
         self.low, self.high = min(self.low, float(reward.min())), max(self.high, float(reward.max()))
-        self.others += int(((reward != 0) & (reward != 1)).sum())
-        pulls = np.bincount(place)
-        mean = np.bincount(place, reward) / pulls
-        squares = np.bincount(place, (reward - mean[place]) ** 2)
-        before, whole = self.pulls[cell], self.pulls[cell] + pulls
-        apart = mean - self.mean[cell]
-        self.mean[cell] += apart * (pulls / whole)
-        self.squares[cell] += squares + apart**2 * (before * pulls / whole)
-        self.pulls[cell] = whole
+        self.other_count += int(((reward != 0) & (reward != 1)).sum())
+        pulls = np.bincount(index)
+        mean = np.bincount(index, reward) / pulls
+        squares = np.bincount(index, (reward - mean[index]) ** 2)
+        before, total_pulls = self.pulls[cell], self.pulls[cell] + pulls
+        difference = mean - self.mean[cell]
+        self.mean[cell] += difference * (pulls / total_pulls)
+        self.squares[cell] += squares + difference**2 * (before * pulls / total_pulls)
+        self.pulls[cell] = total_pulls
 
-    def _add_totals(self, pulls: IntArray, successes: FloatArray, cell: IntArray, place: IntArray) -> None:
+    def _add_totals(self, pulls: IntArray, successes: FloatArray, cell: IntArray, index: IntArray) -> None:
         before = self.mean[cell] * self.pulls[cell]
-        whole = self.pulls[cell] + np.bincount(place, pulls).astype(np.int64)
-        share = (before + np.bincount(place, successes)) / np.maximum(whole, 1)
-        self.mean[cell], self.pulls[cell] = share, whole
-        self.squares[cell] = whole * share * (1 - share)
+        total_pulls = self.pulls[cell] + np.bincount(index, pulls).astype(np.int64)
+        share = (before + np.bincount(index, successes)) / np.maximum(total_pulls, 1)
+        self.mean[cell], self.pulls[cell] = share, total_pulls
+        self.squares[cell] = total_pulls * share * (1 - share)
         self.low, self.high = 0.0, 1.0
 
     def _enlarge(self, size: int) -> None:
@@ -82,18 +82,18 @@ class LogAccumulator:
             )
         more = size - len(self.pulls)
         if more > 0:
-            room = max(more, len(self.pulls))
-            self.pulls = np.concatenate([self.pulls, np.zeros(room, np.int64)])
-            self.mean, self.squares = (np.concatenate([old, np.zeros(room)]) for old in (self.mean, self.squares))
-            self.features = np.concatenate([self.features, np.zeros((room, self.features.shape[1]))])
+            extra = max(more, len(self.pulls))
+            self.pulls = np.concatenate([self.pulls, np.zeros(extra, np.int64)])
+            self.mean, self.squares = (np.concatenate([old, np.zeros(extra)]) for old in (self.mean, self.squares))
+            self.features = np.concatenate([self.features, np.zeros((extra, self.features.shape[1]))])
 
     def _compare_features(self, rows: CheckedRows, cell: IntArray) -> None:
-        """An arm has the same features throughout a campaign."""
+        """Check that an arm has the same features throughout a campaign."""
         changed = np.argwhere(rows.features != self.features[cell])
         if len(changed):
             row, feature = map(int, changed[0])
             arm = rows.arm.names[int(rows.arm.codes[row])]
-            place = f"{self.numbering.noun} {int(rows.lines[row])}{self.numbering.origin}"
+            location = f"{self.numbering.noun} {int(rows.lines[row])}{self.numbering.origin}"
             raise InvalidRequest(
                 "an arm's features must stay the same within a campaign, but {!r} of arm {!r} changes from {:g} to "
                 "{:g} in {}. Features that change per decision are contexts, which these problems do not have: leave "
@@ -103,7 +103,7 @@ class LogAccumulator:
                     arm,
                     self.features[cell[row], feature],
                     rows.features[row, feature],
-                    place,
+                    location,
                     Setting("features", ""),
                 ),
                 argument="features",
@@ -111,7 +111,7 @@ class LogAccumulator:
             )
 
     def make_logs(self) -> Logs:
-        """What was added up, without arms that were never pulled."""
+        """Make the logs of all rows, without arms that were never pulled."""
         keys = np.array(list(self.cells), np.int64)
         order = np.argsort(keys, kind="stable")
         order = order[self.pulls[order] > 0]
@@ -126,10 +126,10 @@ class LogAccumulator:
         names, arm_names = list(self.campaigns), list(self.arms)
         unit = self.low >= 0 and self.high <= 1
         pulls, mean = self.pulls[order], self.mean[order]
-        # Sums of 0 and 1 are whole; the mean that was kept has lost that.
-        total = mean * pulls if self.others else np.rint(mean * pulls)
-        place = np.zeros(len(keys), np.int64)
-        place[order] = np.arange(len(order))
+        # Sums of 0 and 1 are whole numbers; the stored mean is rounded.
+        total = mean * pulls if self.other_count else np.rint(mean * pulls)
+        index = np.zeros(len(keys), np.int64)
+        index[order] = np.arange(len(order))
         return Logs(
             tuple(names[number] for number in campaigns),
             tuple(arm_names[number] for number in arms),
@@ -138,15 +138,15 @@ class LogAccumulator:
             pulls,
             total,
             self.squares[order],
-            ("unit" if self.others else "binary") if unit else "real",
+            ("unit" if self.other_count else "binary") if unit else "real",
             self.features[order] if self.columns.features else None,
             self.columns.features,
             columns=str(self.columns),
-            residuals=None if self.columns.reward is None else self.sample.compute_residuals(place, pulls, mean),
+            residuals=None if self.columns.reward is None else self.sample.compute_residuals(index, pulls, mean),
         )
 
 
-def _number_known_names(words: EncodedNames, known: dict[str, int]) -> IntArray:
-    """The numbers of names among all that are known; new ones get the next."""
-    numbers = np.array([known.setdefault(name, len(known)) for name in words.names], np.int64)
-    return numbers[words.codes]
+def _number_known_names(names: EncodedNames, all_names: dict[str, int]) -> IntArray:
+    """Number names among all names so far; new ones get the next numbers."""
+    numbers = np.array([all_names.setdefault(name, len(all_names)) for name in names.names], np.int64)
+    return numbers[names.codes]

@@ -111,30 +111,30 @@ def read_logs(
     requested = {"campaign": campaign, "arm": arm, "reward": reward, "pulls": pulls, "successes": successes}
     columns = assign_columns(table.names, {**requested, "propensity": propensity, "features": features})
     checker = RowChecker(columns, table.numbering, settings.rewards, settings.blank)
-    tally = LogAccumulator(columns, table.numbering)
+    accumulator = LogAccumulator(columns, table.numbering)
     for rows in table.read_blocks(columns, checker):
-        tally.add(rows)
+        accumulator.add(rows)
         if settings.progress:
             settings.progress(checker.rows)
-    if checker.bad and (not settings.skip_bad or checker.bad == checker.rows):
+    if checker.bad_count and (not settings.skip_bad or checker.bad_count == checker.rows):
         way_out = Message("mend them, or leave them out with {}", Setting("skip_bad", True))
-        if checker.bad == checker.rows:
+        if checker.bad_count == checker.rows:
             way_out = Message("mend them, or name other columns")
-        if 2 * checker.garbled > checker.bad:
+        if 2 * checker.garbled > checker.bad_count:
             way_out = Message(suggest_utf8_conversion())
         elif checker.garbled:
             way_out = Message("{}; or {}", way_out, suggest_utf8_conversion())
-        if 2 * checker.unpaid > checker.bad:
+        if 2 * checker.unpaid > checker.bad_count:
             way_out = Message("if an empty reward stands for 0, say {}; else {}", Setting("blank", 0), way_out)
         raise InvalidRequest("{}; {}.", checker.describe_bad_rows(), way_out, argument="source", code="bad-data")
     if not checker.rows:
         raise InvalidRequest("logs must hold a row, but the table has none.", argument="source", code="missing")
-    logs = replace(tally.make_logs(), omissions=tuple(_note_skipped_rows(checker)))
+    logs = replace(accumulator.make_logs(), omissions=tuple(_note_skipped_rows(checker)))
     return logs.replace_messages(
         [
             f"columns: {logs.columns}",
             *logs.omissions,
-            *_note_stray_rewards(logs, tally.others),
+            *_note_stray_rewards(logs, accumulator.other_count),
             *_note_misleading_logs(logs),
         ]
     )
@@ -144,18 +144,18 @@ STRAY_REWARD_SHARE = 0.01
 """A share of rewards that are neither 0 nor 1 below which they look like mistakes."""
 
 
-def _note_stray_rewards(logs: Logs, others: int) -> Iterator[str]:
+def _note_stray_rewards(logs: Logs, other_count: int) -> Iterator[str]:
     decisions = int(logs.pulls.sum())
-    if 0 < others < STRAY_REWARD_SHARE * decisions:
+    if 0 < other_count < STRAY_REWARD_SHARE * decisions:
         yield Message(
             "{:,} of {:,} rewards are neither 0 nor 1, so all are taken as {}; if these are mistakes, claim {} and leave "
             "them out with {}.",
-            *(others, decisions, logs.rewards, Setting("rewards", "binary"), Setting("skip_bad", True)),
+            *(other_count, decisions, logs.rewards, Setting("rewards", "binary"), Setting("skip_bad", True)),
         )
 
 
 def _note_skipped_rows(checker: RowChecker) -> Iterator[str]:
-    if checker.bad:
+    if checker.bad_count:
         yield f"left out: {checker.describe_bad_rows()}"
 
 
@@ -169,18 +169,18 @@ def _note_misleading_logs(logs: Logs) -> Iterator[str]:
     pulls = np.bincount(logs.arm, logs.pulls, len(logs.arms))
     once = np.flatnonzero(pulls == 1)
     if len(once):
-        few = ", ".join(logs.arms[number] for number in once[:5]) + (" ..." if len(once) > 5 else "")
+        listed = ", ".join(logs.arms[number] for number in once[:5]) + (" ..." if len(once) > 5 else "")
         yield Message(
             "{} of {} arms were pulled only once ({}): a common prior makes use of that, a prior per arm cannot. If the "
             "arm's column numbers decisions, name another with {}.",
-            *(len(once), len(logs.arms), few, Argument("arm")),
+            *(len(once), len(logs.arms), listed, Argument("arm")),
         )
     alone = np.flatnonzero(logs.arm_counts == 1)
     if len(alone):
-        few = ", ".join(logs.campaigns[number] for number in alone[:5]) + (" ..." if len(alone) > 5 else "")
+        listed = ", ".join(logs.campaigns[number] for number in alone[:5]) + (" ..." if len(alone) > 5 else "")
         count = "all" if len(alone) == len(logs.campaigns) else f"{len(alone):,}"
-        taken = "; what differs between campaigns is taken for what differs between arms" if count == "all" else ""
-        yield f"{count} campaigns have a single arm ({few}), in which nothing was to be chosen; they count too{taken}."
+        warning = "; what differs between campaigns is taken for what differs between arms" if count == "all" else ""
+        yield f"{count} campaigns have a single arm ({listed}), in which nothing was to be chosen; they count too{warning}."
 
 
 class LogTable(Protocol):

@@ -70,18 +70,18 @@ class RowChecker:
         self.rewards = rewards
         self.blank = None if blank is None else check_number("blank", blank)
         self.rows = 0
-        self.bad = 0
-        self.shown: list[BadRow] = []
+        self.bad_count = 0
+        self.shown_rows: list[BadRow] = []
         self.garbled = 0
         self.unpaid = 0
         """Number of rows that are bad because they have no reward."""
 
     def check_columns(
-        self, words: Mapping[str, EncodedNames], columns: Mapping[str, FloatArray], lines: IntArray
+        self, names: Mapping[str, EncodedNames], columns: Mapping[str, FloatArray], lines: IntArray
     ) -> CheckedRows:
         """Convert whole columns to rows; raise `SuspectBlock` if one of them may be bad."""
-        found = {column: words[column] for column in (self.columns.campaign, self.columns.arm)}
-        for column in found.values():
+        texts = {column: names[column] for column in (self.columns.campaign, self.columns.arm)}
+        for column in texts.values():
             if not all(column.names):
                 raise SuspectBlock
         if not all(
@@ -91,32 +91,32 @@ class RowChecker:
         if not self._is_allowed(columns):
             raise SuspectBlock
         self.rows += len(lines)
-        return self._make_rows(list(found.values()), columns, lines)
+        return self._make_rows(list(texts.values()), columns, lines)
 
     def _is_allowed(self, columns: Mapping[str, Any]) -> bool:
         """Return whether numbers are in their ranges, for whole columns or for one row."""
         roles = self.columns
-        good: Any = True
+        is_allowed: Any = True
         if roles.reward is None:
             pulls, successes = columns[str(roles.pulls)], columns[str(roles.successes)]
-            good = (pulls >= 0) & (pulls % 1 == 0) & (pulls < 2**53)
-            good &= (successes >= 0) & (successes <= pulls) & (successes % 1 == 0)
+            is_allowed = (pulls >= 0) & (pulls % 1 == 0) & (pulls < 2**53)
+            is_allowed &= (successes >= 0) & (successes <= pulls) & (successes % 1 == 0)
         elif self.rewards in ("binary", "unit"):
             reward = columns[roles.reward]
-            good = (reward >= 0) & (reward <= 1) & ((self.rewards == "unit") | (reward % 1 == 0))
+            is_allowed = (reward >= 0) & (reward <= 1) & ((self.rewards == "unit") | (reward % 1 == 0))
         if roles.propensity is not None:
-            good &= (columns[roles.propensity] > 0) & (columns[roles.propensity] <= 1)
-        return bool(np.all(good))
+            is_allowed &= (columns[roles.propensity] > 0) & (columns[roles.propensity] <= 1)
+        return bool(np.all(is_allowed))
 
-    def _make_rows(self, words: Sequence[EncodedNames], columns: Mapping[str, Any], lines: IntArray) -> CheckedRows:
+    def _make_rows(self, names: Sequence[EncodedNames], columns: Mapping[str, Any], lines: IntArray) -> CheckedRows:
         roles = self.columns
         features = np.empty((len(lines), len(roles.features)))
-        for place, name in enumerate(roles.features):
-            features[:, place] = columns[name]
+        for number, name in enumerate(roles.features):
+            features[:, number] = columns[name]
         if roles.reward is not None:
-            return CheckedRows(words[0], words[1], None, columns[roles.reward], features, lines)
+            return CheckedRows(names[0], names[1], None, columns[roles.reward], features, lines)
         pulls = columns[str(roles.pulls)].astype(np.int64)
-        return CheckedRows(words[0], words[1], pulls, columns[str(roles.successes)], features, lines)
+        return CheckedRows(names[0], names[1], pulls, columns[str(roles.successes)], features, lines)
 
     def check_each(self, rows: Iterator[tuple[int, Mapping[str, Any] | str]]) -> CheckedRows:
         """Convert rows one by one from (line, cells by column, or the error of the line)."""
@@ -127,15 +127,15 @@ class RowChecker:
             self.rows += 1
             row = self._check_row(cells) if not isinstance(cells, str) else cells
             if isinstance(row, str):
-                self.bad += 1
-                if len(self.shown) < MAX_BAD_ROWS_SHOWN:
-                    self.shown.append(BadRow(line, row))
+                self.bad_count += 1
+                if len(self.shown_rows) < MAX_BAD_ROWS_SHOWN:
+                    self.shown_rows.append(BadRow(line, row))
                 continue
-            (campaign, arm), found = row
+            (campaign, arm), values = row
             names[0].append(campaign)
             names[1].append(arm)
             lines.append(line)
-            for column, value in found.items():
+            for column, value in values.items():
                 columns[column].append(value)
         return self._make_rows(
             [encode_names(column) for column in names],
@@ -152,7 +152,7 @@ class RowChecker:
             if not is_valid_text(name):
                 self.garbled += 1
                 return f"the {part} is not UTF-8 text, {name[:40].encode(errors='replace').decode()!r}"
-        found = {}
+        values = {}
         for part, column in self.columns.number_columns:
             value = read_cell_number(cells[column])
             if part == "reward" and not read_cell_name(cells[column]):
@@ -161,17 +161,17 @@ class RowChecker:
             if value is None or not math.isfinite(value) or not abs(value) < MAX_LOGGED_NUMBER:
                 fix = suggest_comma_fix(cells[column])
                 return f"the {part} must be a finite number, but is {str(cells[column])[:40]!r}{fix}"
-            found[column] = value
-        return (names, found) if self._is_allowed(found) else self._describe_violation(found)
+            values[column] = value
+        return (names, values) if self._is_allowed(values) else self._describe_violation(values)
 
-    def _describe_violation(self, found: Mapping[str, float]) -> str:
+    def _describe_violation(self, values: Mapping[str, float]) -> str:
         """Describe which of a row's numbers is outside of its range."""
         roles = self.columns
-        if roles.propensity is not None and not 0 < found[roles.propensity] <= 1:
-            return f"the propensity must be in (0, 1], but is {found[roles.propensity]:g}"
+        if roles.propensity is not None and not 0 < values[roles.propensity] <= 1:
+            return f"the propensity must be in (0, 1], but is {values[roles.propensity]:g}"
         if roles.reward is not None:
-            return f"the reward must be {REWARD_RANGES[str(self.rewards)]}, but is {found[roles.reward]:g}"
-        pulls, successes = found[str(roles.pulls)], found[str(roles.successes)]
+            return f"the reward must be {REWARD_RANGES[str(self.rewards)]}, but is {values[roles.reward]:g}"
+        pulls, successes = values[str(roles.pulls)], values[str(roles.successes)]
         return (
             f"successes and pulls must be whole numbers, 0 <= successes <= pulls, but are {successes:g} and {pulls:g}"
         )
@@ -179,6 +179,8 @@ class RowChecker:
     def describe_bad_rows(self) -> str:
         """Describe the first bad rows and their number."""
         word, since = self.numbering
-        first = "; ".join(f"{word} {bad.line}{since * (bad is self.shown[0])}: {bad.reason}" for bad in self.shown)
-        rest = f"; and {self.bad - MAX_BAD_ROWS_SHOWN:,} more" if self.bad > MAX_BAD_ROWS_SHOWN else ""
-        return f"{self.bad:,} of {self.rows:,} rows cannot be read ({first}{rest})"
+        first = "; ".join(
+            f"{word} {row.line}{since * (row is self.shown_rows[0])}: {row.reason}" for row in self.shown_rows
+        )
+        ending = f"; and {self.bad_count - MAX_BAD_ROWS_SHOWN:,} more" if self.bad_count > MAX_BAD_ROWS_SHOWN else ""
+        return f"{self.bad_count:,} of {self.rows:,} rows cannot be read ({first}{ending})"

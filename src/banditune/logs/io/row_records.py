@@ -16,7 +16,7 @@ class EncodedNames(NamedTuple):
 
 
 class RowNumbering(NamedTuple):
-    """What a row is called with its number, and from where rows are counted if that must be said."""
+    """The word for a row in messages, and the line from which rows are counted if it is not the first."""
 
     noun: str
     origin: str = ""
@@ -27,7 +27,7 @@ LINE_NUMBERING, ROW_NUMBERING = RowNumbering("line"), RowNumbering("row", ", cou
 
 
 class CheckedRows(NamedTuple):
-    """Checked rows of a log: names, pulls (1 where a row is a decision), what they paid in all, features, row numbers."""
+    """Checked rows of a log: names, pulls (1 where a row is a decision), total rewards, features, row numbers."""
 
     campaign: EncodedNames
     arm: EncodedNames

@@ -17,11 +17,11 @@ from banditune.logs.io.row_checks import SuspectBlock
 from banditune.logs.io.row_records import EncodedNames
 
 CSV_CHUNK_ROWS = 1 << 14
-"""Rows of text that Python's reader splits at once: a block's rows, as lists of words, take far more room than its text."""
+"""Rows of text that Python's reader splits at once. As lists of words, rows take much more memory than as text."""
 
 
 def has_arrow() -> bool:
-    """Whether Arrow is installed and can be imported; one that was built for another NumPy cannot."""
+    """Return whether Arrow is installed and can be imported. One that was built for another NumPy cannot."""
     try:
         import pyarrow.csv  # noqa: F401
     except ImportError:
@@ -34,49 +34,51 @@ BlockReader = Callable[[bytes], tuple[dict[str, EncodedNames], dict[str, FloatAr
 
 
 def make_plain_reader(names: Sequence[str], delimiter: str, columns: ColumnRoles) -> BlockReader:
-    """A reader of blocks by Python's own means."""
-    places = {name: place for place, name in enumerate(names) if name in columns.all_columns}
+    """Make a reader of blocks that needs Python alone."""
+    positions = {name: position for position, name in enumerate(names) if name in columns.all_columns}
 
     def read(data: bytes) -> tuple[dict[str, EncodedNames], dict[str, FloatArray]]:
-        known: dict[str, dict[str, int]] = {column: {} for column in places}
-        codes: dict[str, list[IntArray]] = {column: [] for column in places}
+        numbers_by_name: dict[str, dict[str, int]] = {column: {} for column in positions}
+        codes: dict[str, list[IntArray]] = {column: [] for column in positions}
         try:
             rows = csv.reader(
                 io.StringIO(_check_plain_block(data).decode(), newline=""), delimiter=delimiter, strict=True
             )
-            while some := list(islice(rows, CSV_CHUNK_ROWS)):
-                if any(len(row) != len(names) for row in some):
+            while chunk := list(islice(rows, CSV_CHUNK_ROWS)):
+                if any(len(row) != len(names) for row in chunk):
                     raise SuspectBlock
-                for column, place in places.items():
-                    number = known[column]
-                    each = (number.setdefault(row[place], len(number)) for row in some)
-                    codes[column].append(np.fromiter(each, np.int64, len(some)))
+                for column, position in positions.items():
+                    number = numbers_by_name[column]
+                    numbers = (number.setdefault(row[position], len(number)) for row in chunk)
+                    codes[column].append(np.fromiter(numbers, np.int64, len(chunk)))
         except (UnicodeDecodeError, csv.Error) as error:
             raise SuspectBlock from error
-        words = {column: EncodedNames(list(known[column]), np.concatenate(codes[column])) for column in places}
-        named = {column: strip_names(words[column]) for column in (columns.campaign, columns.arm)}
-        return named, {column: _convert_names_to_numbers(words[column]) for _, column in columns.number_columns}
+        encoded = {
+            column: EncodedNames(list(numbers_by_name[column]), np.concatenate(codes[column])) for column in positions
+        }
+        named = {column: strip_names(encoded[column]) for column in (columns.campaign, columns.arm)}
+        return named, {column: _convert_names_to_numbers(encoded[column]) for _, column in columns.number_columns}
 
     return read
 
 
 def _check_plain_block(data: bytes) -> bytes:
-    """A block, if nothing in it is a reason to look at its lines one by one."""
+    """Check a block; None if its lines must be read one by one."""
     if b"\x00" in data or b"\xef\xbb\xbf" in data or b"\r" in data.replace(b"\r\n", b""):
         raise SuspectBlock
     return data
 
 
 def make_arrow_reader(names: Sequence[str], delimiter: str, columns: ColumnRoles) -> BlockReader:
-    """A reader of blocks by Arrow, which must be installed."""
+    """Make a reader of blocks by Arrow, which must be installed."""
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    words = pa.dictionary(pa.int32(), pa.string())
-    kinds = dict.fromkeys((columns.campaign, columns.arm), words)
+    text_type = pa.dictionary(pa.int32(), pa.string())
+    kinds = dict.fromkeys((columns.campaign, columns.arm), text_type)
     numbers = [column for _, column in columns.number_columns]
 
-    def parsed(data: bytes, **others: Any) -> Any:
+    def parse_block(data: bytes, **options: Any) -> Any:
         try:
             return arrow_csv.read_csv(
                 io.BytesIO(data),
@@ -85,7 +87,7 @@ def make_arrow_reader(names: Sequence[str], delimiter: str, columns: ColumnRoles
                 ),
                 parse_options=arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
                 convert_options=arrow_csv.ConvertOptions(
-                    column_types=kinds | others, include_columns=list(columns.all_columns), strings_can_be_null=False
+                    column_types=kinds | options, include_columns=list(columns.all_columns), strings_can_be_null=False
                 ),
             ).combine_chunks()
         except pa.ArrowException as error:
@@ -94,10 +96,10 @@ def make_arrow_reader(names: Sequence[str], delimiter: str, columns: ColumnRoles
     def read(data: bytes) -> Any:
         data = _check_plain_block(data)
         try:
-            table = parsed(data, **dict.fromkeys(numbers, pa.float64()))
+            table = parse_block(data, **dict.fromkeys(numbers, pa.float64()))
         except SuspectBlock:
             # Rewards such as "True": few different words.
-            table = parsed(data, **dict.fromkeys(numbers, words))
+            table = parse_block(data, **dict.fromkeys(numbers, text_type))
         named = {column: strip_names(_read_arrow_names(table.column(column))) for column in kinds}
         return named, {column: _read_arrow_numbers(table.column(column)) for column in numbers}
 
@@ -105,24 +107,24 @@ def make_arrow_reader(names: Sequence[str], delimiter: str, columns: ColumnRoles
 
 
 def _read_arrow_names(column: Any) -> EncodedNames:
-    """A column of words out of Arrow."""
+    """Read a column of text from Arrow."""
     chunk = column.chunk(0) if column.num_chunks else None
     if chunk is None or chunk.null_count:
         raise SuspectBlock
     return EncodedNames(chunk.dictionary.to_pylist(), chunk.indices.to_numpy(zero_copy_only=False).astype(np.int64))
 
 
-def _convert_names_to_numbers(words: EncodedNames) -> FloatArray:
-    """Numbers out of words, each of which is understood once."""
-    values = [read_cell_number(name) for name in words.names]
+def _convert_names_to_numbers(names: EncodedNames) -> FloatArray:
+    """Convert text to numbers; equal texts are converted once."""
+    values = [read_cell_number(name) for name in names.names]
     if any(value is None for value in values):
         raise SuspectBlock
-    found: FloatArray = np.array(values, np.float64)[words.codes]
-    return found
+    numbers: FloatArray = np.array(values, np.float64)[names.codes]
+    return numbers
 
 
 def _read_arrow_numbers(column: Any) -> FloatArray:
-    """A column of numbers out of Arrow, written as numbers or as words."""
+    """Read a column of numbers from Arrow, stored as numbers or as text."""
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):

@@ -35,26 +35,26 @@ class LineCounter:
     def __init__(self, lines: Iterator[bytes], block: int) -> None:
         self.lines = lines
         self.block = block
-        self.taken = 0
+        self.line_count = 0
 
     @property
     def is_done(self) -> bool:
-        return self.taken >= self.block
+        return self.line_count >= self.block
 
     def __iter__(self) -> LineCounter:
         return self
 
     def __next__(self) -> bytes:
         line = next(self.lines)
-        self.taken += 1
+        self.line_count += 1
         return line
 
 
 class TextTable:
     """A .csv file, or one with tabs or semicolons, plain or gzipped. The first line names the columns.
 
-    Blocks of whole lines are read as columns, by Arrow where it is installed; a block in which anything is odd is read
-    again, row by row, which alone decides what is bad.
+    Blocks of whole lines are read as columns, by Arrow if it is installed. A block with an unusual row is read again,
+    row by row. That alone decides which rows are bad.
     """
 
     numbering = LINE_NUMBERING
@@ -86,21 +86,21 @@ class TextTable:
             line = 2
             while data := _read_block(file, self.path):
                 try:
-                    words, numbers = fast(data)
+                    names, numbers = fast(data)
                     # Approximate if lines are empty or fields hold several; used only in messages on features that change.
                     rows = len(next(iter(numbers.values())))
-                    yield checker.check_columns(words, numbers, np.arange(line, line + rows))
+                    yield checker.check_columns(names, numbers, np.arange(line, line + rows))
                     line += _count_lines(data)
                 except SuspectBlock:
                     reader = LineCounter(chain(io.BytesIO(data), _read_lines(file, self.path)), _count_lines(data))
                     yield checker.check_each(self._read_cells(reader, line))
-                    line += reader.taken
+                    line += reader.line_count
 
     def _read_cells(self, lines: LineCounter, first: int) -> Iterator[tuple[int, dict[str, Any] | str]]:
-        """Rows with their line numbers, until the block's lines are used up."""
+        """Yield rows with their line numbers, to the end of the block."""
         reader = csv.reader((_decode_line(line) for line in lines), delimiter=self.delimiter)
         while not lines.is_done:
-            line = first + lines.taken
+            line = first + lines.line_count
             try:
                 row = next(reader, None)
             except csv.Error as error:
@@ -116,7 +116,7 @@ class TextTable:
 
 @contextmanager
 def _open_bytes(path: Path) -> Iterator[Any]:
-    """A file to read bytes from, unzipped where it is zipped; what goes wrong meanwhile becomes a sentence."""
+    """Open a file of bytes, unzipped if it is zipped; errors of the file get a clear message."""
     try:
         with path.open("rb") as file:
             zipped = file.read(2) == b"\x1f\x8b"
@@ -129,17 +129,20 @@ def _open_bytes(path: Path) -> Iterator[Any]:
 
 
 def _count_lines(data: bytes) -> int:
-    """Lines in a block; the last one of a file may have no end."""
+    """Count the lines of a block. The last line of a file may have no end."""
     return data.count(b"\n") + (not data.endswith(b"\n"))
 
 
 def _decode_line(line: bytes) -> str:
-    """A line as text; bytes that are not UTF-8 become marks that no text has, so that they are known as such."""
+    """Decode a line.
+
+    Bytes that are not UTF-8 become surrogates, which no text contains, so that they can be recognised.
+    """
     return line.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape").replace("\x00", "\ufffd")
 
 
 def _read_lines(file: Any, path: Path) -> Iterator[bytes]:
-    """The next lines of a file, none of them endless."""
+    """Read the next lines of a file, up to a limit of their length."""
     while line := file.readline(MAX_LINE_BYTES):
         if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
             raise InvalidRequest(
@@ -151,6 +154,6 @@ def _read_lines(file: Any, path: Path) -> Iterator[bytes]:
 
 
 def _read_block(file: Any, path: Path) -> bytes:
-    """The next block of a file, up to the end of a line."""
+    """Read the next block of a file, up to the end of a line."""
     data: bytes = file.read(BLOCK_BYTES)
     return data + next(_read_lines(file, path), b"") if data and not data.endswith(b"\n") else data

@@ -20,7 +20,7 @@ EARLY_STOPPING_THRESHOLD = 2.326
 """The same for lengths that fall as leads become clearer, which is one side only."""
 
 
-ADAPTIVE_CHOICE_NOTE = "arms were pulled the more often the better (or worse) they paid"
+ADAPTIVE_CHOICE_NOTE = "arms with higher (or lower) rewards were pulled more often"
 
 
 EARLY_STOPPING_NOTE = (
@@ -35,38 +35,38 @@ POSSIBLE_STOPPING_NOTE = (
 
 
 def find_adaptivity(logs: Logs) -> list[str]:
-    """Sentences on how pulls depended on rewards; none where they do not seem to."""
+    """Describe how pulls depended on rewards; empty if there is no sign of it."""
     return [
-        words
-        for words, found in (
+        reason
+        for reason, p_value in (
             (ADAPTIVE_CHOICE_NOTE, is_adaptively_chosen(logs)),
             (EARLY_STOPPING_NOTE, is_stopped_early(logs)),
         )
-        if found
+        if p_value
     ]
 
 
 def is_adaptively_chosen(logs: Logs) -> bool:
-    """Whether arms that paid more, or less, were clearly pulled more often than others of their campaign."""
+    """Return whether arms with higher, or lower, rewards were pulled significantly more often within their campaigns."""
     count = len(logs.campaigns)
 
-    def inside(values: FloatArray) -> FloatArray:
+    def center_by_campaign(values: FloatArray) -> FloatArray:
         return np.asarray(values - (np.bincount(logs.campaign, values, count) / logs.arm_counts)[logs.campaign])
 
-    often, paid = inside(np.log(logs.pulls)), inside(logs.mean)
-    product, first, second = (np.bincount(logs.campaign, v, count) for v in (often * paid, often**2, paid**2))
+    often, rewards = center_by_campaign(np.log(logs.pulls)), center_by_campaign(logs.mean)
+    product, first, second = (np.bincount(logs.campaign, v, count) for v in (often * rewards, often**2, rewards**2))
     # What pulls that were dealt to the arms at random would have.
     variance = float((first * second / np.maximum(logs.arm_counts - 1, 1)).sum())
     return variance > 1e-24 and abs(float(product.sum())) > ADAPTIVE_CHOICE_THRESHOLD * math.sqrt(variance)
 
 
 def is_stopped_early(logs: Logs) -> bool:
-    """Whether campaigns are clearly the shorter the more significantly their best arm leads.
+    """Return whether campaigns are significantly shorter if their best arm leads more significantly.
 
-    Lengths that have nothing to do with rewards make it the other way round: the longer, the more significant.
+    If lengths do not depend on rewards it is the other way round: longer campaigns are more significant.
     """
-    several = logs.arm_counts > 1
-    significance, lengths = compute_lead_significances(logs)[several], np.log(logs.decision_counts[several])
+    has_several = logs.arm_counts > 1
+    significance, lengths = compute_lead_significances(logs)[has_several], np.log(logs.decision_counts[has_several])
     if len(lengths) < 3:
         return False
     lead, long = significance - significance.mean(), lengths - lengths.mean()
@@ -76,7 +76,7 @@ def is_stopped_early(logs: Logs) -> bool:
 
 
 def compute_lead_significances(logs: Logs) -> FloatArray:
-    """The lead of each campaign's best arm over the second, in standard errors; 0 where there is no second."""
+    """Compute the lead of each campaign's best arm over the second, in standard errors; 0 if there is no second."""
     count, pulls = len(logs.campaigns), logs.pulls
     centre = (np.bincount(logs.campaign, logs.total, count) / logs.decision_counts)[logs.campaign]
     around = logs.squares + pulls * (logs.mean - centre) ** 2
@@ -90,17 +90,20 @@ def compute_lead_significances(logs: Logs) -> FloatArray:
 
 
 def is_early_stopping_possible(logs: Logs, checks: Sequence[PredictiveCheck]) -> bool:
-    """Whether arms seem to differ too much, as they do where campaigns ended when one clearly led, which may not show."""
+    """Return whether arms seem to differ too much, as if campaigns ended when an arm led.
+
+    `is_stopped_early` may miss that.
+    """
     high = any(
-        found.has_failed and found.p_value < 0.5
-        for found in checks
-        if found.statistic in (ARM_SPREAD, BEST_ARM_LEAD, WEIGHTED_SPREAD)
+        check.has_failed and check.p_value < 0.5
+        for check in checks
+        if check.statistic in (ARM_SPREAD, BEST_ARM_LEAD, WEIGHTED_SPREAD)
     )
     return high and int(logs.decision_counts.min()) < int(logs.decision_counts.max())
 
 
 def describe_drawn_checks(reasons: Sequence[str], left_out: set[str]) -> str:
-    """A sentence on checks where pulls depended on rewards."""
-    words = ", ".join(f"'{name}'" for name in sorted(left_out))
-    more = f"; not checked, as it would mean nothing: {words}" if left_out else ""
+    """Describe how checks are made if pulls depended on rewards."""
+    reason = ", ".join(f"'{name}'" for name in sorted(left_out))
+    more = f"; not checked, as it would mean nothing: {reason}" if left_out else ""
     return f"{'; '.join(reasons)}: checks look at means that are likely given the logs, not at means of rewards{more}"

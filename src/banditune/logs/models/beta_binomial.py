@@ -19,7 +19,7 @@ from banditune.logs.models.likelihood_search import (
 from banditune.results.log_results import FittedParameter
 
 MIN_LOG_CONCENTRATION, MAX_LOG_CONCENTRATION = math.log(1e-3), math.log(1e9)
-"""The range of log(a + b): beyond, arms always or never pay, or have no spread at all."""
+"""The range of log(a + b). Beyond it, all rewards of an arm are the same, or arms have no spread."""
 
 
 MAX_LOGIT = 16.0
@@ -35,7 +35,7 @@ STIRLING_SHIFT = 12
 
 
 class FittedBetaPrior(NamedTuple):
-    """A fitted beta distribution: its numbers with intervals, and what is to be said about it."""
+    """A fitted beta distribution: its parameters with intervals, and notes."""
 
     a: float
     b: float
@@ -50,7 +50,7 @@ class BetaBinomialCounts:
         self.tables = [np.unique(v, return_counts=True) for v in (successes, failures, successes + failures)]
 
     def compute_shape_likelihood(self, a: float, b: float) -> float:
-        """The log likelihood of Beta(a, b), less what does not depend on it."""
+        """Compute the log likelihood of Beta(a, b), without terms that do not depend on it."""
         parts = [
             counts @ compute_log_pochhammer(x, values)
             for x, (values, counts) in zip((a, b, a + b), self.tables, strict=True)
@@ -58,18 +58,18 @@ class BetaBinomialCounts:
         return float(parts[0] + parts[1] - parts[2])
 
     def compute_logit_likelihood(self, logit: float, size: float) -> float:
-        """The same, at a mean's logit and log(a + b)."""
+        """Compute the same at a mean's logit and log(a + b)."""
         return self.compute_shape_likelihood(*compute_beta_shapes(logit, size))
 
 
 def compute_beta_shapes(logit: float, size: float) -> tuple[float, float]:
-    """The numbers a and b from the mean's logit and log(a + b)."""
+    """Compute a and b from the mean's logit and log(a + b)."""
     total = math.exp(size)
     return total / (1 + math.exp(-logit)), total / (1 + math.exp(logit))
 
 
 def compute_log_pochhammer(x: float, steps: FloatArray) -> FloatArray:
-    """log Gamma(x + steps) - log Gamma(x), without loss of digits where x is large."""
+    """Compute log Gamma(x + steps) - log Gamma(x), accurately for large x, too."""
     if x >= STIRLING_MINIMUM:
         ratio = np.log1p(steps / x)
         return (
@@ -79,50 +79,50 @@ def compute_log_pochhammer(x: float, steps: FloatArray) -> FloatArray:
             + _compute_stirling_tail(x + steps)
             - _compute_stirling_tail(x)
         )
-    place = x + steps
-    small = place < STIRLING_MINIMUM
-    found = np.empty(len(steps))
-    found[small] = [math.lgamma(value) for value in place[small].tolist()]
-    big = place[~small]
-    found[~small] = (big - 0.5) * np.log(big) - big + 0.5 * math.log(2 * math.pi) + _compute_stirling_tail(big)
-    return found - math.lgamma(x)
+    position = x + steps
+    small = position < STIRLING_MINIMUM
+    values = np.empty(len(steps))
+    values[small] = [math.lgamma(value) for value in position[small].tolist()]
+    big = position[~small]
+    values[~small] = (big - 0.5) * np.log(big) - big + 0.5 * math.log(2 * math.pi) + _compute_stirling_tail(big)
+    return values - math.lgamma(x)
 
 
 def compute_log_pochhammer_stirling(x: FloatArray, steps: FloatArray) -> FloatArray:
-    """The same for arrays of x, element by element, to twelve digits."""
+    """Compute the same for arrays of x, element by element, to twelve digits."""
     small = bool((x < STIRLING_MINIMUM).any())
     base = x + STIRLING_SHIFT if small else x
     ratio = np.log1p(steps / base)
-    found = (
+    values = (
         (base - 0.5) * ratio
         + steps * (np.log(base) + ratio - 1)
         + _compute_stirling_tail(base + steps)
         - _compute_stirling_tail(base)
     )
     if not small:
-        return np.asarray(found)
+        return np.asarray(values)
     # A rise from x is the rise from x + SHIFT, times the first factors, through the last ones.
     product = np.ones(np.broadcast_shapes(x.shape, steps.shape))
     for step in range(STIRLING_SHIFT):
         product *= (x + step) / (x + steps + step)
-    return np.asarray(found + np.log(product))
+    return np.asarray(values + np.log(product))
 
 
 def _compute_stirling_tail(x: FloatArray | float) -> FloatArray | float:
-    """What Stirling's series adds to (x - 1/2) log x - x + log(2 pi) / 2."""
+    """Compute the terms of Stirling's series after (x - 1/2) log x - x + log(2 pi) / 2."""
     square = 1 / (x * x)
     return (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680))) / x
 
 
 def maximize_beta_binomial(counts: BetaBinomialCounts, start: float) -> tuple[float, float, float]:
-    """The mean's logit and log(a + b) of the highest likelihood, and its log."""
-    known = [start]
+    """Maximise the likelihood: the mean's logit, log(a + b), and the log likelihood there."""
+    warm_start = [start]
 
     def logit_at(size: float) -> float:
-        known[0] = find_peak(
-            lambda logit: counts.compute_logit_likelihood(logit, size), known[0], 0.1, -MAX_LOGIT, MAX_LOGIT
+        warm_start[0] = find_peak(
+            lambda logit: counts.compute_logit_likelihood(logit, size), warm_start[0], 0.1, -MAX_LOGIT, MAX_LOGIT
         )
-        return known[0]
+        return warm_start[0]
 
     size = find_peak(
         lambda size: counts.compute_logit_likelihood(logit_at(size), size),
@@ -136,7 +136,7 @@ def maximize_beta_binomial(counts: BetaBinomialCounts, start: float) -> tuple[fl
 
 
 def fit_beta_prior(successes: FloatArray, failures: FloatArray, confidence: float, of: str = "") -> FittedBetaPrior:
-    """The beta distribution of the highest likelihood, with likelihood intervals; `of` names the arm it is of.
+    """Fit a beta distribution by maximum likelihood, with likelihood intervals; `of` names its arm.
 
     Intervals reach as far as is right for so few normal cells that are known without noise: for few cells much farther.
     There must be a success and a failure, and a cell with two pulls: who calls has checked that.
@@ -149,11 +149,11 @@ def fit_beta_prior(successes: FloatArray, failures: FloatArray, confidence: floa
     wide, reach = compute_mean_reach(confidence, cells), compute_spread_reach(confidence, cells - 1, cells)
     profiles = _make_profiles(counts, logit, size)
 
-    def interval(name: str) -> tuple[float | None, float | None]:
+    def find_interval(name: str) -> tuple[float | None, float | None]:
         profile, best, bounds = profiles[name]
         return find_interval_limits(profile, best, top, (0.2, 0.2), bounds, wide if name == "mean" else reach)
 
-    limits = {name: interval(name) for name in ("a", "b", "mean", "sd")}
+    limits = {name: find_interval(name) for name in ("a", "b", "mean", "sd")}
     a, b = compute_beta_shapes(logit, size)
     mean = 1 / (1 + math.exp(-logit))
     spread = math.sqrt(mean * (1 - mean) / (1 + math.exp(size)))
@@ -161,7 +161,7 @@ def fit_beta_prior(successes: FloatArray, failures: FloatArray, confidence: floa
     no_spread = 2 * (top - counts.compute_logit_likelihood(start, MAX_LOG_CONCENTRATION)) <= NO_SPREAD_THRESHOLD
     no_middle = size <= MIN_LOG_CONCENTRATION + 1e-3
     if no_spread:
-        narrow, _ = interval("size")
+        narrow, _ = find_interval("size")
         a, b = compute_beta_shapes(logit, math.log(1e4) if narrow is None else narrow)
         notes = (
             f"{of or 'arms'}: no spread of mean rewards beyond chance, so a + b has no upper end; the problem has as much "
@@ -170,7 +170,7 @@ def fit_beta_prior(successes: FloatArray, failures: FloatArray, confidence: floa
     elif no_middle:
         notes = (f"{of or 'arms'}: every arm always or never paid; a + b is as small as can be, see 'mixture'",)
     value_a, value_b = (math.inf, math.inf) if no_spread else (a, b)
-    known = (
+    parameters = (
         ("a", value_a, _exponentiate_limits(limits["a"])),
         ("b", value_b, _exponentiate_limits(limits["b"])),
         ("mean", mean, _transform_logit_limits(limits["mean"])),
@@ -178,7 +178,7 @@ def fit_beta_prior(successes: FloatArray, failures: FloatArray, confidence: floa
     )
     named = f"[{of}]" if of else ""
     estimates = tuple(
-        FittedParameter(name=name + named, value=value, low=low, high=high) for name, value, (low, high) in known
+        FittedParameter(name=name + named, value=value, low=low, high=high) for name, value, (low, high) in parameters
     )
     return FittedBetaPrior(a, b, estimates, notes)
 
@@ -187,59 +187,61 @@ ProfileLikelihood = tuple[Callable[[float], float], float, tuple[float, float]]
 
 
 def _make_profiles(counts: BetaBinomialCounts, logit: float, size: float) -> dict[str, ProfileLikelihood]:
-    """For each number of interest: its profile likelihood, its best value and its range, all on a log or logit scale."""
+    """Make the profile likelihood, best value and range of each number of interest, all on a log or logit scale."""
     log_a, log_b = (math.log(x) for x in compute_beta_shapes(logit, size))
     mean = 1 / (1 + math.exp(-logit))
     log_sd = 0.5 * math.log(mean * (1 - mean) / (1 + math.exp(size)))
-    known = {"b": log_b, "a": log_a, "mean": size, "sd": logit, "size": logit}
+    warm_starts = {"b": log_b, "a": log_a, "mean": size, "sd": logit, "size": logit}
     # Where one of a and b is at an end of its range, the other may be beyond: a mean is near 0 or 1.
     other_shape = (MIN_LOG_CONCENTRATION - MAX_LOGIT, MAX_LOG_CONCENTRATION + MAX_LOGIT)
 
-    def best_over(name: str, likelihood: Callable[[float], float], low: float, high: float) -> float:
-        known[name] = find_peak(likelihood, known[name], 0.1, low, high, 1e-5)
-        return likelihood(known[name])
+    def maximize_over(name: str, compute_likelihood: Callable[[float], float], low: float, high: float) -> float:
+        warm_starts[name] = find_peak(compute_likelihood, warm_starts[name], 0.1, low, high, 1e-5)
+        return compute_likelihood(warm_starts[name])
 
-    def of_a(log: float) -> float:
-        return best_over(
-            "b", lambda other: counts.compute_shape_likelihood(math.exp(log), math.exp(other)), *other_shape
+    def profile_a(log: float) -> float:
+        return maximize_over(
+            "b", lambda free: counts.compute_shape_likelihood(math.exp(log), math.exp(free)), *other_shape
         )
 
-    def of_b(log: float) -> float:
-        return best_over(
-            "a", lambda other: counts.compute_shape_likelihood(math.exp(other), math.exp(log)), *other_shape
+    def profile_b(log: float) -> float:
+        return maximize_over(
+            "a", lambda free: counts.compute_shape_likelihood(math.exp(free), math.exp(log)), *other_shape
         )
 
-    def of_mean(place: float) -> float:
-        return best_over(
+    def profile_mean(position: float) -> float:
+        return maximize_over(
             "mean",
-            lambda other: counts.compute_logit_likelihood(place, other),
+            lambda free: counts.compute_logit_likelihood(position, free),
             MIN_LOG_CONCENTRATION,
             MAX_LOG_CONCENTRATION,
         )
 
-    def of_size(place: float) -> float:
-        return best_over("size", lambda other: counts.compute_logit_likelihood(other, place), -MAX_LOGIT, MAX_LOGIT)
+    def profile_size(position: float) -> float:
+        return maximize_over(
+            "size", lambda free: counts.compute_logit_likelihood(free, position), -MAX_LOGIT, MAX_LOGIT
+        )
 
-    def of_sd(log: float) -> float:
+    def profile_sd(log: float) -> float:
         variance = math.exp(2 * log)
-        # The mean must leave room for so much spread: mean (1 - mean) > sd^2.
-        room = math.sqrt(max(1 - 4 * variance / (1 - 1e-9), 0.0))
-        edge = math.log((1 + room) / (1 - room)) if room < 1 else MAX_LOGIT
+        # The spread limits the mean: mean (1 - mean) > sd^2.
+        half_width = math.sqrt(max(1 - 4 * variance / (1 - 1e-9), 0.0))
+        edge = math.log((1 + half_width) / (1 - half_width)) if half_width < 1 else MAX_LOGIT
 
-        def likelihood(other: float) -> float:
-            mean = 1 / (1 + math.exp(-other))
+        def compute_likelihood(free: float) -> float:
+            mean = 1 / (1 + math.exp(-free))
             total = max(mean * (1 - mean) / variance - 1, math.exp(MIN_LOG_CONCENTRATION))
-            return counts.compute_logit_likelihood(other, math.log(total))
+            return counts.compute_logit_likelihood(free, math.log(total))
 
-        return best_over("sd", likelihood, -min(edge, MAX_LOGIT), min(edge, MAX_LOGIT))
+        return maximize_over("sd", compute_likelihood, -min(edge, MAX_LOGIT), min(edge, MAX_LOGIT))
 
     wide = (MIN_LOG_CONCENTRATION - MAX_LOGIT, MAX_LOG_CONCENTRATION)
     return {
-        "a": (of_a, log_a, wide),
-        "b": (of_b, log_b, wide),
-        "mean": (of_mean, logit, (-MAX_LOGIT, MAX_LOGIT)),
-        "sd": (of_sd, log_sd, (0.5 * (-MAX_LOGIT - MAX_LOG_CONCENTRATION), math.log(0.5) - 1e-9)),
-        "size": (of_size, size, (MIN_LOG_CONCENTRATION, MAX_LOG_CONCENTRATION)),
+        "a": (profile_a, log_a, wide),
+        "b": (profile_b, log_b, wide),
+        "mean": (profile_mean, logit, (-MAX_LOGIT, MAX_LOGIT)),
+        "sd": (profile_sd, log_sd, (0.5 * (-MAX_LOGIT - MAX_LOG_CONCENTRATION), math.log(0.5) - 1e-9)),
+        "size": (profile_size, size, (MIN_LOG_CONCENTRATION, MAX_LOG_CONCENTRATION)),
     }
 
 
@@ -247,11 +249,12 @@ def _exponentiate_limits(
     limits: tuple[float | None, float | None], low: float = 0.0, high: float = math.inf
 ) -> tuple[float, float]:
     return tuple(  # type: ignore[return-value]
-        end if place is None else math.exp(place) for place, end in zip(limits, (low, high), strict=True)
+        end if position is None else math.exp(position) for position, end in zip(limits, (low, high), strict=True)
     )
 
 
 def _transform_logit_limits(limits: tuple[float | None, float | None]) -> tuple[float, float]:
     return tuple(  # type: ignore[return-value]
-        end if place is None else 1 / (1 + math.exp(-place)) for place, end in zip(limits, (0.0, 1.0), strict=True)
+        end if position is None else 1 / (1 + math.exp(-position))
+        for position, end in zip(limits, (0.0, 1.0), strict=True)
     )

@@ -13,13 +13,13 @@ from banditune.logs.models.normal_normal import WithinCellVariance
 from banditune.results.log_results import FittedParameter
 
 MIN_REWARD_CONCENTRATION = 0.01
-"""Rewards in [0, 1] with a smaller v are 0 and 1 but for a few."""
+"""Rewards in [0, 1] with a smaller v are nearly all 0 or 1."""
 
 
 def count_successes(
     logs: Logs, confidence: float
 ) -> tuple[float, tuple[FittedParameter, ...], tuple[FloatArray, FloatArray]]:
-    """The v of rewards in [0, 1] and its estimate, and successes and failures of cells, or what counts as much."""
+    """Count successes and failures of cells, or their equivalents for rewards in [0, 1]; also estimate v."""
     pulls = logs.pulls.astype(float)
     if logs.rewards == "binary":
         check_binary_rewards(logs, "campaigns")
@@ -31,7 +31,7 @@ def count_successes(
 
 
 def check_binary_rewards(logs: Logs, model: str) -> None:
-    """Rewards 0 and 1, of which there are some of each."""
+    """Check that rewards are 0 and 1, with some of each."""
     if logs.rewards != "binary":
         raise InvalidRequest(
             "the model {!r} must have rewards 0 and 1, but these are {}; try {}.",
@@ -50,7 +50,7 @@ def check_binary_rewards(logs: Logs, model: str) -> None:
 
 
 def pool_cell_variances(logs: Logs) -> WithinCellVariance:
-    """What cells say about noise; there must be some."""
+    """Pool the variances within cells, of which there must be some."""
     if not np.isfinite(logs.squares).all():
         raise InvalidRequest(
             "logs of real rewards must tell how rewards vary, but `squares` are missing; give them.",

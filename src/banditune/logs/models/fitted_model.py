@@ -22,9 +22,9 @@ class FitOptions(NamedTuple):
 class FittedModel(NamedTuple):
     """A fitted problem; `rewards` around drawn means are "binary", "real" with noise `scale`, or "unit" with v `scale`.
 
-    `means` draws what replayed logs have, `known` what arms have given their own data. `around` is what arms have around
-    their own campaign before their data, of a model that does not say how campaigns differ. `kurtosis` is that of real
-    rewards, beyond 0 of normal ones.
+    `prior_sampler` draws means as in replayed logs, `posterior_sampler` means given the logs. `within_campaign_sampler`
+    draws means around their campaign, for a model without a distribution of campaigns. `excess_kurtosis` is that of real
+    rewards, 0 for normal ones.
     """
 
     problem: Problem
@@ -38,20 +38,20 @@ class FittedModel(NamedTuple):
     excess_kurtosis: float = 0.0
 
 
-def resolve_problem_arms(logs: Logs, wish: FitOptions) -> int:
+def resolve_problem_arms(logs: Logs, options: FitOptions) -> int:
     """Return the number of arms of the problem: with a prior per arm, all named arms."""
-    if not wish.per_arm:
-        return wish.arms
-    check_arms_option(wish, len(logs.arms), "one for each name")
+    if not options.per_arm:
+        return options.arms
+    check_arms_option(options, len(logs.arms), "one for each name")
     return len(logs.arms)
 
 
-def check_arms_option(wish: FitOptions, arms: int, why: str) -> None:
+def check_arms_option(options: FitOptions, arms: int, why: str) -> None:
     """Check that given arms are those of the logs."""
-    if wish.arms != arms:
-        raise make_argument_error("arms", "conflict", f"must be {arms}, {why}, but got {wish.arms}; leave it out.")
+    if options.arms != arms:
+        raise make_argument_error("arms", "conflict", f"must be {arms}, {why}, but got {options.arms}; leave it out.")
 
 
-def select_arm_names(logs: Logs, wish: FitOptions) -> tuple[str, ...]:
+def select_arm_names(logs: Logs, options: FitOptions) -> tuple[str, ...]:
     """Return the names of arms if each has its own prior, or if all campaigns had the same arms."""
-    return logs.arms if wish.per_arm or (logs.same_arms and wish.arms == len(logs.arms)) else ()
+    return logs.arms if options.per_arm or (logs.same_arms and options.arms == len(logs.arms)) else ()

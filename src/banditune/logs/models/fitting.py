@@ -59,7 +59,7 @@ def fit(
         "beta-binomial", "beta", "gaussian", "linear", "logistic", "correlated" or "campaigns". "auto" chooses one by
         the features and the rewards.
     per_arm : bool
-        Whether each arm's name has a prior of its own; for "beta-binomial", "beta" and "gaussian" only.
+        Whether each arm's name has a separate prior; for "beta-binomial", "beta" and "gaussian" only.
     intercept : bool
         Whether a constant feature is added where arms have features that hold no constant.
     arms : int, optional
@@ -107,11 +107,11 @@ def fit(
         raise make_argument_error(
             "per_arm", "conflict", f"must be left out for the model {name!r}, which tells arms apart in its own way."
         )
-    wanted, more = _resolve_arm_count(logs, arms, per_arm or name == "correlated")
+    arm_count, more = _resolve_arm_count(logs, arms, per_arm or name == "correlated")
     lengths = logs.decision_counts
     steps = check_integer("horizon", max(int(np.median(lengths)), 1) if horizon is None else horizon, 1)
-    draft = MODELS[name](logs, FitOptions(per_arm, wanted, confidence))
-    found = run_predictive_checks(logs, draft, name)
+    fitted = MODELS[name](logs, FitOptions(per_arm, arm_count, confidence))
+    checked = run_predictive_checks(logs, fitted, name)
     if horizon is None and lengths.min() < lengths.max():
         more = (
             *more,
@@ -119,21 +119,21 @@ def fit(
         )
     return FittedProblem(
         model=name,
-        problem_config=describe(draft.problem),
-        estimates=draft.estimates,
+        problem_config=describe(fitted.problem),
+        estimates=fitted.estimates,
         campaigns=len(logs.campaigns),
         decisions=int(logs.pulls.sum()),
-        arms=draft.problem.arms,
+        arms=fitted.problem.arms,
         horizon=steps,
         confidence=confidence,
-        checks=found.checks,
-        levels=found.levels,
-        observed=found.observed,
-        replayed=found.replayed,
-        low=found.low,
-        high=found.high,
-        notes=(*logs.omissions, *notes, *more, *_note_outlier_cell(logs), *draft.notes, *found.notes),
-        uses_posterior_draws=found.drawn,
+        checks=checked.checks,
+        levels=checked.levels,
+        observed=checked.observed,
+        replayed=checked.replayed,
+        low=checked.low,
+        high=checked.high,
+        notes=(*logs.omissions, *notes, *more, *_note_outlier_cell(logs), *fitted.notes, *checked.notes),
+        uses_posterior_draws=checked.uses_draws,
         columns=logs.columns,
     )
 
@@ -146,11 +146,11 @@ def prepare_features(logs: Logs, intercept: bool) -> tuple[Logs, tuple[str, ...]
     """Prepare logs for models with features: add an intercept if requested, with a note on it."""
     if not intercept or logs.features is None:
         return logs, ()
-    found = add_intercept(logs)
-    if found.intercept:
+    extended = add_intercept(logs)
+    if extended.intercept:
         text = "a feature {!r}, which is 1 for every arm, is added; {} leaves it out"
-        return found, (Message(text, INTERCEPT, Setting("intercept", False)),)
-    return found, ("the features hold a constant already, alone or as a sum of some: no intercept is added",)
+        return extended, (Message(text, INTERCEPT, Setting("intercept", False)),)
+    return extended, ("the features hold a constant already, alone or as a sum of some: no intercept is added",)
 
 
 OUTLIER_SHARE = 0.5
@@ -162,12 +162,12 @@ MIN_OUTLIER_CELLS = 20
 
 def _note_outlier_cell(logs: Logs) -> Iterator[str]:
     """Return a note if a single cell makes most of the noise, as a mistyped reward does."""
-    place = int(logs.squares.argmax())
-    share = logs.squares[place] / max(float(logs.squares.sum()), 1e-300)
+    cell = int(logs.squares.argmax())
+    share = logs.squares[cell] / max(float(logs.squares.sum()), 1e-300)
     if logs.rewards == "real" and len(logs.squares) >= MIN_OUTLIER_CELLS and share > OUTLIER_SHARE:
         yield (
-            f"{share:.0%} of the rewards' scatter comes from one arm of one campaign, {logs.arms[logs.arm[place]]!r} in "
-            f"{logs.campaigns[logs.campaign[place]]!r}: look for a mistyped reward or another unit there"
+            f"{share:.0%} of the rewards' scatter comes from one arm of one campaign, {logs.arms[logs.arm[cell]]!r} in "
+            f"{logs.campaigns[logs.campaign[cell]]!r}: look for a mistyped reward or another unit there"
         )
 
 
@@ -192,8 +192,8 @@ def _resolve_arm_count(logs: Logs, arms: Any, named: bool) -> tuple[int, tuple[s
     if arms is not None:
         return check_arms(arms), ()
     widths = logs.arm_counts
-    usual = len(logs.arms) if named else int(np.median(widths))
-    if usual < 2:
+    count = len(logs.arms) if named else int(np.median(widths))
+    if count < 2:
         if widths.max() == 1:
             raise InvalidRequest(
                 "campaigns must have two arms or more, so that they tell how arms differ, but each of {:,} has one; "
@@ -209,5 +209,5 @@ def _resolve_arm_count(logs: Logs, arms: Any, named: bool) -> tuple[int, tuple[s
             code="insufficient-data",
         )
     if named or widths.min() == widths.max():
-        return usual, ()
-    return usual, (f"campaigns have {widths.min()} to {widths.max()} arms; the problem has the median, {usual}",)
+        return count, ()
+    return count, (f"campaigns have {widths.min()} to {widths.max()} arms; the problem has the median, {count}",)

@@ -1,8 +1,8 @@
 """Binary rewards of campaigns: means of arms are beta around their campaign's centre, and the centres are integrated out.
 
-All campaigns share the `size` a + b of these beta distributions, so that arms of campaigns that pay m have the variance
-m (1 - m) / (size + 1). What is said about the size is not blurred by what campaigns have in common, nor lowered by
-fitting a centre to each of them: given the size, every centre is weighed by how well it explains its campaign.
+All campaigns share the `size` a + b of these beta distributions. So arms around a centre m have the variance m (1 - m) /
+(size + 1). Centres are integrated out, each weighed by how well it explains its campaign. So differences between campaigns
+do not change the estimate of the size, and fitted centres do not lower it.
 """
 
 from __future__ import annotations
@@ -30,41 +30,41 @@ from banditune.logs.models.likelihood_search import (
 )
 
 CENTRE_NODES = 36
-"""Places on a campaign's line of centres: evenly spaced in the logit, where such integrals converge fastest."""
+"""Nodes of the integral over a centre: evenly spaced in the logit, where such integrals converge fastest."""
 
 
 NODE_HALF_RANGE = 7.0
-"""They lie within so many standard deviations."""
+"""Nodes are within this many standard deviations."""
 
 
 MAX_CHUNK_NODES = 1_000_000
-"""So many numbers, nodes of cells, are worked on at once."""
+"""The most numbers, nodes of cells, in one chunk."""
 
 
 MAX_INFORMATIVE_CELLS = 10_000
-"""Of more cells than that, so many of whole campaigns tell the size."""
+"""The most cells that the size is estimated from; they are those of whole campaigns."""
 
 
 WEAK_PRIOR_SUCCESSES = 0.5
-"""What is known of a centre where campaigns are few: as much as half a success (or failure, if those are rarer) tells."""
+"""The prior of a centre if campaigns are few: as much information as half a success, or failure if those are rarer."""
 
 
 MIN_CENTRE_CAMPAIGNS = 5
-"""Of fewer campaigns than that nobody can say how much they differ."""
+"""The fewest campaigns from which the spread of centres is estimated."""
 
 
 MAX_CENTRE_ROUNDS, CENTRE_TOLERANCE = 8, 0.005
-"""Numbers are looked for in turn, at most so often, until the logit of the centres' mean moves by less."""
+"""Parameters are maximised in turn, in this many rounds at most, until the logit of the centres' mean moves by less."""
 
 
 MAX_CENTRE_CONCENTRATION = 1e7
-"""Centres with a prior of so many pulls are all the same."""
+"""Centres with a larger a + b are all the same."""
 
 
 class BetaCells(NamedTuple):
-    """Successes and failures of cells that stand in order of their campaign, and the centres' prior.
+    """Successes and failures of cells in the order of their campaign, and the centres' prior.
 
-    Centres are beta around their mean, `overall`, with a + b = `worth`.
+    Centres are beta around `centre_mean`, with a + b = `centre_concentration`.
     """
 
     campaign: IntArray
@@ -79,14 +79,14 @@ class BetaCells(NamedTuple):
         return int(self.campaign[-1]) + 1
 
     def select_campaigns(self, campaigns: IntArray) -> BetaCells:
-        """The cells of some campaigns."""
-        kept = np.isin(self.campaign, campaigns)
-        number = np.unique(self.campaign[kept], return_inverse=True)[1]
-        return BetaCells(number, self.successes[kept], self.failures[kept], self.centre_mean, self.centre_concentration)
+        """Select the cells of some campaigns."""
+        mask = np.isin(self.campaign, campaigns)
+        number = np.unique(self.campaign[mask], return_inverse=True)[1]
+        return BetaCells(number, self.successes[mask], self.failures[mask], self.centre_mean, self.centre_concentration)
 
 
 def make_beta_cells(campaign: IntArray, successes: FloatArray, failures: FloatArray) -> BetaCells:
-    """Cells with a weak prior for their centres, around the reward rate of all pulls."""
+    """Make cells with a weak prior for their centres, around the reward rate of all pulls."""
     overall = float(successes.sum() / (successes + failures).sum())
     return BetaCells(campaign, successes, failures, overall, WEAK_PRIOR_SUCCESSES / min(overall, 1 - overall))
 
@@ -94,8 +94,8 @@ def make_beta_cells(campaign: IntArray, successes: FloatArray, failures: FloatAr
 class ConcentrationEstimate(NamedTuple):
     """The logarithm of a + b with the ends of its interval (None: there is none), infinite where arms do not differ.
 
-    And what it was found with: the mean of centres, what not knowing it and their prior adds to the error of the spread's
-    logarithm, the worth of their prior, and how many campaigns it was estimated from.
+    The other fields are the prior of the centres, the part of the error of the spread's logarithm that is due to that
+    prior, and the number of campaigns of the estimate.
     """
 
     log_value: float
@@ -108,10 +108,10 @@ class ConcentrationEstimate(NamedTuple):
 
 
 def estimate_concentration(cells: BetaCells, confidence: float) -> ConcentrationEstimate:
-    """The size of the highest likelihood, and its likelihood interval; the centres' prior is fitted, too."""
-    some = sample_informative_campaigns(cells)
+    """Estimate the size by maximum likelihood, with a likelihood interval; the centres' prior is fitted, too."""
+    sampled = sample_informative_campaigns(cells)
     fitted, best = fit_concentration_and_centres(
-        cells if len(some) == cells.campaign_count else cells.select_campaigns(some)
+        cells if len(sampled) == cells.campaign_count else cells.select_campaigns(sampled)
     )
     top = compute_evidence(fitted, best)[0]
     degrees = len(fitted.campaign) - fitted.campaign_count
@@ -124,23 +124,23 @@ def estimate_concentration(cells: BetaCells, confidence: float) -> Concentration
         (MIN_LOG_CONCENTRATION, MAX_LOG_CONCENTRATION),
         reach,
     )
-    alike = 2 * (top - compute_evidence(fitted, MAX_LOG_CONCENTRATION)[0]) <= NO_SPREAD_THRESHOLD
+    has_no_spread = 2 * (top - compute_evidence(fitted, MAX_LOG_CONCENTRATION)[0]) <= NO_SPREAD_THRESHOLD
     return ConcentrationEstimate(
-        math.inf if alike else best,
+        math.inf if has_no_spread else best,
         low,
-        None if alike else high,
+        None if has_no_spread else high,
         fitted.centre_mean,
-        0.0 if alike else _compute_centre_uncertainty(fitted, best),
+        0.0 if has_no_spread else _compute_centre_uncertainty(fitted, best),
         fitted.centre_concentration,
         fitted.campaign_count,
     )
 
 
 def fit_concentration_and_centres(cells: BetaCells) -> tuple[BetaCells, float]:
-    """Cells with the likeliest prior of their centres, as far as there are enough campaigns, and the likeliest size.
+    """Fit the prior of the centres, as far as there are enough campaigns, and the size.
 
-    The reward rate of all pulls is only where the search starts: a policy pulls good arms more often, and long campaigns
-    would be most of it. What is said is about a campaign, not about a pull.
+    The search starts at the reward rate of all pulls. The estimate is about campaigns, not pulls: a policy pulls good arms
+    more often, and long campaigns would dominate.
     """
     best = _maximize_log_concentration(cells, math.log(30.0))
     if cells.campaign_count < MIN_CENTRE_CAMPAIGNS:
@@ -159,35 +159,36 @@ def fit_concentration_and_centres(cells: BetaCells) -> tuple[BetaCells, float]:
 
 
 def _replace_centre_mean(cells: BetaCells, overall: float) -> BetaCells:
-    """Cells with a weak prior for their centres, around this mean."""
+    """Give the centres a weak prior around this mean."""
     return cells._replace(centre_mean=overall, centre_concentration=WEAK_PRIOR_SUCCESSES / min(overall, 1 - overall))
 
 
 def _maximize_centre_mean(cells: BetaCells, size: float) -> float:
-    """The likeliest mean of centres."""
+    """Maximise the likelihood over the mean of centres."""
 
-    def likelihood(logit: float) -> float:
+    def compute_likelihood(logit: float) -> float:
         return compute_evidence(replace_centre_logit(cells, logit), size)[0]
 
     return 1 / (
-        1 + math.exp(-find_peak(likelihood, compute_logit(cells.centre_mean), 0.1, -MAX_LOGIT, MAX_LOGIT, 1e-4))
+        1 + math.exp(-find_peak(compute_likelihood, compute_logit(cells.centre_mean), 0.1, -MAX_LOGIT, MAX_LOGIT, 1e-4))
     )
 
 
 def replace_centre_logit(cells: BetaCells, logit: float) -> BetaCells:
-    """Cells whose centres have a mean with this logit."""
+    """Give the centres a mean with this logit."""
     return cells._replace(centre_mean=1 / (1 + math.exp(-logit)))
 
 
 def compute_logit(share: float) -> float:
-    """The logit of a number between 0 and 1."""
+    """Compute the logit of a number between 0 and 1."""
     return math.log(share / (1 - share))
 
 
 def _compute_centre_uncertainty(cells: BetaCells, size: float) -> float:
-    """The standard error of the logarithm of the spread at the centres' mean, beyond what comes of the size alone.
+    """Compute the standard error of the logarithm of the spread at the centres' mean, without the part due to the size.
 
-    It moves by |1/2 - mean| of the mean's logit. The mean of few campaigns is as sure as their centres are alike.
+    The logarithm changes by |1/2 - mean| per unit of the mean's logit. For few campaigns the error of the mean is that of
+    the average of their centres.
     """
     slope = abs(0.5 - cells.centre_mean)
     if cells.campaign_count < MIN_CENTRE_CAMPAIGNS:
@@ -195,41 +196,43 @@ def _compute_centre_uncertainty(cells: BetaCells, size: float) -> float:
         error = float(centres.std(ddof=1)) / math.sqrt(len(centres)) if len(centres) > 1 else 0.0
         return slope * error / (cells.centre_mean * (1 - cells.centre_mean))
 
-    def height(numbers: FloatArray) -> float:
-        size, worth, logit = numbers.tolist()
+    def compute_height(numbers: FloatArray) -> float:
+        size, log_concentration, logit = numbers.tolist()
         return compute_evidence(
-            replace_centre_logit(cells, logit)._replace(centre_concentration=math.exp(worth)), size
+            replace_centre_logit(cells, logit)._replace(centre_concentration=math.exp(log_concentration)), size
         )[0]
 
     best = np.array([size, math.log(cells.centre_concentration), compute_logit(cells.centre_mean)])
     steps = np.array([0.1, 0.1, 0.05])
-    ways = np.array([-0.5 / (1 + math.exp(-size)), 0.0, 0.5 - cells.centre_mean])
-    alone = compute_error_matrix(lambda number: height(np.array([*number, *best[1:]])), best[:1], steps[:1])
-    whole = ways @ compute_error_matrix(height, best, steps) @ ways
-    return math.sqrt(max(float(whole - ways[0] ** 2 * alone[0, 0]), 0.0))
+    gradient = np.array([-0.5 / (1 + math.exp(-size)), 0.0, 0.5 - cells.centre_mean])
+    size_error = compute_error_matrix(
+        lambda number: compute_height(np.array([*number, *best[1:]])), best[:1], steps[:1]
+    )
+    total_variance = gradient @ compute_error_matrix(compute_height, best, steps) @ gradient
+    return math.sqrt(max(float(total_variance - gradient[0] ** 2 * size_error[0, 0]), 0.0))
 
 
 def _maximize_log_concentration(cells: BetaCells, start: float) -> float:
-    """The likeliest logarithm of a + b of arms around their centre."""
+    """Maximise the likelihood over log(a + b) of arms around their centre."""
     return find_peak(
         lambda size: compute_evidence(cells, size)[0], start, 0.5, MIN_LOG_CONCENTRATION, MAX_LOG_CONCENTRATION, 1e-3
     )
 
 
 def _maximize_centre_concentration(cells: BetaCells, size: float) -> float:
-    """The likeliest a + b of centres around the mean of all."""
+    """Maximise the likelihood over a + b of centres around their mean."""
 
-    def likelihood(log: float) -> float:
+    def compute_likelihood(log: float) -> float:
         return compute_evidence(cells._replace(centre_concentration=math.exp(log)), size)[0]
 
-    # A twentieth of a success is nothing.
-    least = 0.1 * WEAK_PRIOR_SUCCESSES / min(cells.centre_mean, 1 - cells.centre_mean)
+    # A prior of a twentieth of a success has no influence.
+    smallest = 0.1 * WEAK_PRIOR_SUCCESSES / min(cells.centre_mean, 1 - cells.centre_mean)
     return math.exp(
         find_peak(
-            likelihood,
+            compute_likelihood,
             math.log(cells.centre_concentration),
             0.5,
-            math.log(least),
+            math.log(smallest),
             math.log(MAX_CENTRE_CONCENTRATION),
             1e-2,
         )
@@ -237,79 +240,83 @@ def _maximize_centre_concentration(cells: BetaCells, size: float) -> float:
 
 
 def sample_informative_campaigns(cells: BetaCells) -> IntArray:
-    """Numbers of all campaigns, or of some chosen at random, always the same, among those that can tell how arms differ."""
+    """Select all campaigns, or a fixed random sample of those with information on how arms differ."""
     if len(cells.campaign) <= MAX_INFORMATIVE_CELLS:
         return np.arange(cells.campaign_count)
     widths = np.bincount(cells.campaign)
-    several = np.flatnonzero(widths > 1)
-    return np.sort(several[sample_campaigns(widths[several], MAX_INFORMATIVE_CELLS, np.random.default_rng(20_211))])
+    comparable = np.flatnonzero(widths > 1)
+    return np.sort(
+        comparable[sample_campaigns(widths[comparable], MAX_INFORMATIVE_CELLS, np.random.default_rng(20_211))]
+    )
 
 
 def compute_evidence(cells: BetaCells, size: float) -> tuple[float, FloatArray]:
-    """The log likelihood of a size and the centres' prior, less what depends on neither, and the mean of each centre."""
-    each, centres = compute_campaign_evidence(cells, size)
-    return float(each.sum()), centres
+    """Compute the log likelihood of a size and the centres' prior, up to a constant, and the mean of each centre."""
+    evidence, centres = compute_campaign_evidence(cells, size)
+    return float(evidence.sum()), centres
 
 
 def compute_campaign_evidence(cells: BetaCells, size: float) -> tuple[FloatArray, FloatArray]:
-    """What each campaign adds to the log likelihood, and the mean of each centre given the cells."""
-    each, mean, _ = compute_centre_moments(cells, size)
-    return each, mean
+    """Compute each campaign's part of the log likelihood, and the mean of its centre given the cells."""
+    evidence, mean, _ = compute_centre_moments(cells, size)
+    return evidence, mean
 
 
 def compute_centre_moments(cells: BetaCells, size: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The same, and the mean square of each centre."""
+    """Compute the same, and the mean square of each centre."""
     bounds = np.searchsorted(cells.campaign, np.arange(cells.campaign_count + 1))
     pieces = np.unique([0, *np.flatnonzero(np.diff(bounds * CENTRE_NODES // MAX_CHUNK_NODES)), cells.campaign_count])
-    found = []
+    parts = []
     for first, last in pairwise(pieces):
-        mine = slice(bounds[first], bounds[last])
+        part_cells = slice(bounds[first], bounds[last])
         part = BetaCells(
-            cells.campaign[mine] - first,
-            cells.successes[mine],
-            cells.failures[mine],
+            cells.campaign[part_cells] - first,
+            cells.successes[part_cells],
+            cells.failures[part_cells],
             cells.centre_mean,
             cells.centre_concentration,
         )
-        found.append(_compute_chunk_moments(part, size))
-    each, mean, square = map(np.concatenate, zip(*found, strict=True))
-    return each, mean, square
+        parts.append(_compute_chunk_moments(part, size))
+    evidence, mean, square = map(np.concatenate, zip(*parts, strict=True))
+    return evidence, mean, square
 
 
 def _compute_chunk_moments(cells: BetaCells, size: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     amount = math.exp(size)
     a, b = cells.centre_concentration * cells.centre_mean, cells.centre_concentration * (1 - cells.centre_mean)
     logits, step = _place_nodes(cells, amount, a, b)
-    good, bad = 1 / (1 + np.exp(-logits)), 1 / (1 + np.exp(logits))
-    heights = a * np.log(good) + b * np.log(bad)
-    for share, counts in ((good, cells.successes), (bad, cells.failures)):
-        some = counts > 0
-        mine = cells.campaign[some]
-        np.add.at(heights, mine, compute_log_pochhammer_stirling(amount * share[mine], counts[some][:, None]))
+    rate, failure_rate = 1 / (1 + np.exp(-logits)), 1 / (1 + np.exp(logits))
+    heights = a * np.log(rate) + b * np.log(failure_rate)
+    for share, counts in ((rate, cells.successes), (failure_rate, cells.failures)):
+        nonzero = counts > 0
+        campaign = cells.campaign[nonzero]
+        np.add.at(
+            heights, campaign, compute_log_pochhammer_stirling(amount * share[campaign], counts[nonzero][:, None])
+        )
     top = heights.max(axis=1)
     weights = np.exp(heights - top[:, None])
-    for end, worth, counts in ((0, a, cells.successes), (-1, b, cells.failures)):
+    for end, prior_count, counts in ((0, a, cells.successes), (-1, b, cells.failures)):
         # Beyond the last node the curve falls exponentially, with one more rate for each arm that is not at the edge.
-        rate = worth + np.bincount(cells.campaign, counts > 0)
-        weights[:, end] *= 0.5 + 1 / (rate * step)
+        falloff = prior_count + np.bincount(cells.campaign, counts > 0)
+        weights[:, end] *= 0.5 + 1 / (falloff * step)
     mass = weights.sum(axis=1)
-    common = np.bincount(
+    normalizer = np.bincount(
         cells.campaign, compute_log_pochhammer_stirling(np.array(amount), cells.successes + cells.failures)
     )
     prior = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
-    mean, square = ((weights * good**power).sum(axis=1) / mass for power in (1, 2))
-    return prior + top + np.log(mass * step) - common, mean, square
+    mean, square = ((weights * rate**power).sum(axis=1) / mass for power in (1, 2))
+    return prior + top + np.log(mass * step) - normalizer, mean, square
 
 
 def _place_nodes(cells: BetaCells, amount: float, a: float, b: float) -> tuple[FloatArray, FloatArray]:
-    """Logits (campaigns, nodes) that cover each centre's posterior but for its tails, and their distance.
+    """Compute logits (campaigns, nodes) that cover each centre's posterior except for its tails, and their distance.
 
-    A pull tells the less about the centre the more pulls its arm had, but an arm tells as much as one pull.
+    A pull has less information on the centre if its arm had more pulls, but an arm has at least that of one pull.
     """
     weight = (amount + 1) / (amount + cells.successes + cells.failures)
     known_a, known_b = (
-        worth + np.bincount(cells.campaign, np.maximum(weight * counts, counts > 0))
-        for worth, counts in ((a, cells.successes), (b, cells.failures))
+        prior_count + np.bincount(cells.campaign, np.maximum(weight * counts, counts > 0))
+        for prior_count, counts in ((a, cells.successes), (b, cells.failures))
     )
     half = NODE_HALF_RANGE * np.sqrt(1 / known_a + 1 / known_b)
     step = 2 * half / (CENTRE_NODES - 1)

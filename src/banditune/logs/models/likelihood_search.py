@@ -17,15 +17,15 @@ MANY_DEGREES = 200
 
 
 NO_SPREAD_THRESHOLD = 0.016
-"""Means of arms are all alike where twice the log likelihood is not higher by more than this with any spread.
+"""Arms have no spread if twice the log likelihood is higher with a spread by no more than this.
 
-Of logs without spread more than half (55%) are below. The spread that fits best is there less than a quarter of what the
-logs allow, and how much less is chance: 6e-5 or 0 mean the same.
+More than half (55%) of logs without spread are below. The best spread is then less than a quarter of what the logs
+allow, and its value is chance.
 """
 
 
 MIN_CURVATURE = 0.02
-"""The least curvature of a likelihood: numbers that nothing is known about are not moved by anything."""
+"""The least curvature of a likelihood, for numbers on which there is no information."""
 
 
 GOLDEN_SECTION = (3 - math.sqrt(5)) / 2
@@ -37,9 +37,9 @@ RealFunction = Callable[[float], float]
 def find_peak(
     value: RealFunction, start: float, step: float, low: float, high: float, tolerance: float = 1e-6
 ) -> float:
-    """Where a function with one peak is highest on [low, high]: steps uphill from the start, then Brent's search.
+    """Find the peak of a function with one peak on [low, high]: steps uphill from the start, then Brent's search.
 
-    An end of the range is returned where the function still rises there.
+    An end of the range is returned if the function still rises there.
     """
     middle = min(max(start, low), high)
     best = value(middle)
@@ -65,7 +65,7 @@ def find_peak(
 def run_brent_search(
     value: RealFunction, left: float, middle: float, right: float, best: float, tolerance: float
 ) -> float:
-    """The peak between two ends, from a point in between: by parabolas, or golden sections where they do not help."""
+    """Find the peak between two ends, from a point between them: by parabolas, or golden sections if they do not help."""
     second = third = middle
     at_second = at_third = best
     moved = before = right - left
@@ -94,7 +94,7 @@ def run_brent_search(
 
 
 def _compute_parabola_step(x: float, at_x: float, v: float, at_v: float, w: float, at_w: float) -> float:
-    """The step from x to the peak of the parabola through three points; infinite where they lie on a line."""
+    """Compute the step from x to the peak of the parabola through three points; infinite if they are on a line."""
     r = (x - v) * (at_x - at_w)
     q = (x - w) * (at_x - at_v)
     bottom = 2 * (q - r)
@@ -102,11 +102,11 @@ def _compute_parabola_step(x: float, at_x: float, v: float, at_v: float, w: floa
 
 
 def find_crossing(rise: RealFunction, start: float, step: float, end: float, tolerance: float = 1e-4) -> float | None:
-    """Where a function that is negative at the start becomes positive on the way to the end; None if it does not.
+    """Find where a function that is negative at the start becomes positive on the way to the end; None if it does not.
 
     Steps double until it has; then regula falsi (Illinois).
     """
-    inner, at_inner = start, rise(start)
+    inside, at_inside = start, rise(start)
     outer = start
     while True:
         outer = min(outer + step, end) if end > start else max(outer - step, end)
@@ -115,25 +115,25 @@ def find_crossing(rise: RealFunction, start: float, step: float, end: float, tol
             break
         if outer == end:
             return None
-        inner, at_inner = outer, at_outer
+        inside, at_inside = outer, at_outer
         step *= 2
     side = 0
     for _ in range(60):
-        if abs(outer - inner) <= tolerance * (1e-3 + abs(inner - start)):
+        if abs(outer - inside) <= tolerance * (1e-3 + abs(inside - start)):
             break
-        new = (inner * at_outer - outer * at_inner) / (at_outer - at_inner)
+        new = (inside * at_outer - outer * at_inside) / (at_outer - at_inside)
         at_new = rise(new)
         if abs(at_new) < 1e-5:
             return new
         if at_new > 0:
             outer, at_outer = new, at_new
-            at_inner *= 0.5 if side == 1 else 1.0
+            at_inside *= 0.5 if side == 1 else 1.0
             side = 1
         else:
-            inner, at_inner = new, at_new
+            inside, at_inside = new, at_new
             at_outer *= 0.5 if side == -1 else 1.0
             side = -1
-    return (inner + outer) / 2
+    return (inside + outer) / 2
 
 
 def find_interval_limits(
@@ -144,26 +144,26 @@ def find_interval_limits(
     bounds: tuple[float, float],
     reach: float,
 ) -> tuple[float | None, float | None]:
-    """The ends of a likelihood interval: where twice the log likelihood has fallen by `reach` squared below the top.
+    """Find the ends of a likelihood interval: where twice the log likelihood is `reach` squared below the top.
 
     On the scale of its root the likelihood is nearly a line, so few steps are needed. None where it never falls so far.
     """
 
-    def beyond(place: float) -> float:
-        return math.sqrt(max(2 * (top - profile(place)), 0.0)) - reach
+    def compute_excess(point: float) -> float:
+        return math.sqrt(max(2 * (top - profile(point)), 0.0)) - reach
 
-    low = find_crossing(beyond, best, steps[0], bounds[0]) if best > bounds[0] else None
-    high = find_crossing(beyond, best, steps[1], bounds[1]) if best < bounds[1] else None
+    low = find_crossing(compute_excess, best, steps[0], bounds[0]) if best > bounds[0] else None
+    high = find_crossing(compute_excess, best, steps[1], bounds[1]) if best < bounds[1] else None
     return low, high
 
 
 def compute_error_matrix(height: Callable[[FloatArray], float], best: FloatArray, steps: FloatArray) -> FloatArray:
-    """The inverse of how a log likelihood of several numbers is curved at its top, by differences of such steps."""
+    """Compute the inverse of the curvature of a log likelihood of several numbers at its top, by finite differences."""
     sides = np.diag(steps)
 
     def bend(first: FloatArray, second: FloatArray) -> float:
         signs = ((1, 1), (1, -1), (-1, 1), (-1, -1))
-        rise = sum(one * two * height(best + (one * first + two * second) / 2) for one, two in signs)
+        rise = sum(sign1 * sign2 * height(best + (sign1 * first + sign2 * second) / 2) for sign1, sign2 in signs)
         return float(rise / (first.sum() * second.sum()))
 
     curvature = np.zeros((len(best), len(best)))
@@ -174,15 +174,15 @@ def compute_error_matrix(height: Callable[[FloatArray], float], best: FloatArray
     return np.asarray((ways / np.maximum(sizes, MIN_CURVATURE)) @ ways.T)
 
 
-def compute_normal_quantile(level: float) -> float:
-    """A quantile of the standard normal distribution."""
-    return NormalDist().inv_cdf(level)
+def compute_normal_quantile(probability: float) -> float:
+    """Compute a quantile of the standard normal distribution."""
+    return NormalDist().inv_cdf(probability)
 
 
 def compute_mean_reach(confidence: float, cells: int) -> float:
-    """How far a likelihood interval for the mean of so many cells reaches, in roots of twice the log likelihood.
+    """Compute the reach of a likelihood interval for the mean of some cells, in roots of twice the log likelihood.
 
-    It is exact for normal cells whose spread is not known: there the fall is n log(1 + t^2 / (n - 1)), with Student's t.
+    It is exact for normal cells with unknown spread: the fall is n log(1 + t^2 / (n - 1)), with Student's t.
     """
     t = compute_student_quantile(0.5 + confidence / 2, cells - 1)
     return math.sqrt(cells * math.log1p(t * t / (cells - 1)))
@@ -190,7 +190,7 @@ def compute_mean_reach(confidence: float, cells: int) -> float:
 
 @lru_cache(maxsize=256)
 def compute_spread_reach(confidence: float, degrees: int, cells: int) -> float:
-    """The same for a spread that so many degrees of freedom tell; `cells` is how many count in the likelihood.
+    """Compute the same for a spread with these degrees of freedom; `cells` is the number of cells in the likelihood.
 
     It is exact for normal cells: their squares w are chi-square, and the fall is w - n - n log(w / n). In a restricted
     likelihood both numbers are the same.
@@ -201,8 +201,8 @@ def compute_spread_reach(confidence: float, degrees: int, cells: int) -> float:
     def fall(square: float) -> float:
         return square - cells - cells * math.log(square / cells)
 
-    def beyond(reach: float) -> float:
-        """By how much less is left out than allowed, in logarithms: what is left out may be a millionth."""
+    def compute_excess(reach: float) -> float:
+        """Compute the logarithm of the allowed error probability over that beyond the point."""
         low = find_crossing(lambda log: fall(cells * math.exp(log)) - reach**2, 0.0, 0.5, -300.0, 1e-9)
         high = find_crossing(lambda log: fall(cells * math.exp(log)) - reach**2, 0.0, 0.5, 20.0, 1e-9)
         below, above = (
@@ -210,33 +210,33 @@ def compute_spread_reach(confidence: float, degrees: int, cells: int) -> float:
         )
         return math.log(1 - confidence) - math.log(max(1 - (above - below), 1e-300))
 
-    reach = find_crossing(beyond, 0.5, 0.5, 20.0, 1e-6)
+    reach = find_crossing(compute_excess, 0.5, 0.5, 20.0, 1e-6)
     return 20.0 if reach is None else reach
 
 
-def compute_chi_square_quantile(level: float, degrees: float) -> float:
-    """A quantile of the chi-square distribution: by Wilson and Hilferty, for few degrees with Newton's steps after it."""
+def compute_chi_square_quantile(probability: float, degrees: float) -> float:
+    """Compute a quantile of the chi-square distribution: by Wilson and Hilferty, for few degrees with Newton steps."""
     part = 2 / (9 * degrees)
-    found = degrees * max(1 - part + compute_normal_quantile(level) * math.sqrt(part), 0.01) ** 3
+    quantile = degrees * max(1 - part + compute_normal_quantile(probability) * math.sqrt(part), 0.01) ** 3
     if degrees > 60:
-        return float(found)
+        return float(quantile)
     for _ in range(50):
-        below, density = _evaluate_chi_square(found, degrees)
-        step = (below - level) / density
-        found = max(found - step, found / 2)
-        if abs(step) < 1e-10 * found:
+        below, density = _evaluate_chi_square(quantile, degrees)
+        step = (below - probability) / density
+        quantile = max(quantile - step, quantile / 2)
+        if abs(step) < 1e-10 * quantile:
             break
-    return float(found)
+    return float(quantile)
 
 
 def _evaluate_chi_square(x: float, degrees: float) -> tuple[float, float]:
-    """The share of the chi-square distribution below x, by its series, and its density."""
-    half, place = degrees / 2, x / 2
-    density = math.exp((half - 1) * math.log(place) - place - math.lgamma(half))
+    """Compute the chi-square distribution function at x, by its series, and the density."""
+    half, half_x = degrees / 2, x / 2
+    density = math.exp((half - 1) * math.log(half_x) - half_x - math.lgamma(half))
     term = total = 1 / half
     count = half
     while term > 1e-16 * total:
         count += 1
-        term *= place / count
+        term *= half_x / count
         total += term
-    return density * place * total, density / 2
+    return density * half_x * total, density / 2

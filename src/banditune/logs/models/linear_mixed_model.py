@@ -40,7 +40,7 @@ class FittedLinearModel(NamedTuple):
 
 
 def sum_regressions(logs: Logs, features: FloatArray) -> RegressionSums:
-    """The sums of every campaign."""
+    """Sum the products of features and rewards of every campaign."""
     count, dims = len(logs.campaigns), features.shape[1]
     outer, product, square = np.zeros((count, dims, dims)), np.zeros((count, dims)), np.zeros(count)
     np.add.at(outer, logs.campaign, logs.pulls[:, None, None] * features[:, :, None] * features[:, None, :])
@@ -52,7 +52,7 @@ def sum_regressions(logs: Logs, features: FloatArray) -> RegressionSums:
 def compute_linear_posteriors(
     sums: RegressionSums, noise: float, mean: FloatArray, covariance: FloatArray
 ) -> CampaignPosteriors:
-    """Of every campaign's theta, in closed form; it holds where the sum of x x' is singular."""
+    """Compute the posterior of every campaign's theta in closed form, also if the sum of x x' is singular."""
     information = sums.outer / noise**2
     dims = len(mean)
     inflated = np.eye(dims) + information @ covariance
@@ -60,8 +60,8 @@ def compute_linear_posteriors(
     spread = (spread + spread.transpose(0, 2, 1)) / 2
     pull = sums.product / noise**2 - information @ mean
     means = mean + np.einsum("iab,ib->ia", spread, pull)
-    left = sums.square - 2 * sums.product @ mean + np.einsum("iab,a,b->i", sums.outer, mean, mean)
-    misfit = left / noise**2 - np.einsum("ia,iab,ib->i", pull, spread, pull)
+    residual_squares = sums.square - 2 * sums.product @ mean + np.einsum("iab,a,b->i", sums.outer, mean, mean)
+    misfit = residual_squares / noise**2 - np.einsum("ia,iab,ib->i", pull, spread, pull)
     sizes = np.linalg.slogdet(inflated)[1]
     evidence = -0.5 * float((sums.pulls * math.log(2 * math.pi * noise**2) + sizes + misfit).sum())
     return CampaignPosteriors(means, spread, compute_mean_information(information, covariance), evidence)
@@ -70,30 +70,30 @@ def compute_linear_posteriors(
 def _update_noise(
     sums: RegressionSums, mean: FloatArray, covariance: FloatArray, posterior: CampaignPosteriors
 ) -> float:
-    """A step of EM for the noise: what is left around the posterior of theta, whose mean is not known either."""
+    """Make a step of EM for the noise, from residuals around the posterior of theta, whose mean is estimated too."""
     inverse = np.linalg.inv(covariance)
-    known = compute_scoring_terms(posterior, mean, covariance)
+    terms = compute_scoring_terms(posterior, mean, covariance)
     shrunk = posterior.covariances @ inverse
-    spread = posterior.covariances + shrunk @ known.mean_error_covariance @ shrunk.transpose(0, 2, 1)
+    spread = posterior.covariances + shrunk @ terms.mean_error_covariance @ shrunk.transpose(0, 2, 1)
     theta = posterior.means
-    left = (
+    residual_squares = (
         sums.square - 2 * (sums.product * theta).sum(axis=1) + np.einsum("iab,ia,ib->i", sums.outer, theta, theta)
     ) + np.einsum("iab,iba->i", sums.outer, spread)
-    return math.sqrt(float(left.sum() / sums.pulls.sum()))
+    return math.sqrt(float(residual_squares.sum() / sums.pulls.sum()))
 
 
 def fit_linear_mixed_model(
     sums: RegressionSums, kind: str, names: tuple[str, ...], confidence: float
 ) -> FittedLinearModel:
-    """Restricted maximum likelihood: scoring for the Gaussian and EM for the noise, in turns until neither moves."""
+    """Fit by restricted maximum likelihood: scoring for the Gaussian and EM for the noise, in turns until both converge."""
     total, dims = sums.outer.sum(axis=0), sums.product.shape[1]
     mean = np.linalg.lstsq(total, sums.product.sum(axis=0), rcond=1e-10)[0]
-    left = float(sums.square.sum() - mean @ sums.product.sum(axis=0))
-    noise = math.sqrt(max(left / sums.pulls.sum(), 1e-12 * float(sums.square.sum() / sums.pulls.sum())))
+    residual_squares = float(sums.square.sum() - mean @ sums.product.sum(axis=0))
+    noise = math.sqrt(max(residual_squares / sums.pulls.sum(), 1e-12 * float(sums.square.sum() / sums.pulls.sum())))
     scale = np.maximum(np.diag(total) / sums.pulls.sum(), 1e-12)
     covariance = np.diag(0.3 * noise**2 / scale / dims)
     basis = make_covariance_basis(dims, kind)
-    kept = False
+    regularized = False
     for _ in range(40):
         before = noise
         gauss = fit_random_effects(
@@ -101,12 +101,12 @@ def fit_linear_mixed_model(
             mean,
             covariance,
             basis,
-            kept=kept,
+            regularized=regularized,
         )
         mean, covariance = gauss.mean, gauss.covariance
         noise = _update_noise(sums, mean, covariance, gauss.posterior)
-        # With the first noise, which is too large, a direction may seem lost that is not.
-        kept = gauss.is_regularized and abs(noise / before - 1) < 0.01
+        # The first noise is too large. With it, a direction may seem to have no variance.
+        regularized = gauss.is_regularized and abs(noise / before - 1) < 0.01
         if abs(noise / before - 1) < 1e-6:
             break
     return FittedLinearModel(
@@ -115,10 +115,12 @@ def fit_linear_mixed_model(
 
 
 def _estimate_noise(sums: RegressionSums, gauss: FittedGaussian, noise: float, confidence: float) -> FittedParameter:
-    """The noise with a scaled chi-square; thetas take degrees of freedom as far as they follow the data."""
+    """Estimate the noise, with a scaled chi-square. Thetas use up degrees of freedom as far as they follow the data."""
     shrunk = gauss.posterior.covariances @ np.linalg.inv(gauss.covariance)
     count, dims = gauss.posterior.means.shape
     degrees = max(float(sums.pulls.sum() - count * dims + np.einsum("iab,iba->", shrunk, shrunk)), 1.0)
     tail = 0.5 + confidence / 2
-    low, high = (noise * math.sqrt(degrees / compute_chi_square_quantile(level, degrees)) for level in (tail, 1 - tail))
+    low, high = (
+        noise * math.sqrt(degrees / compute_chi_square_quantile(quantile, degrees)) for quantile in (tail, 1 - tail)
+    )
     return FittedParameter(name="noise", value=noise, low=low, high=high)

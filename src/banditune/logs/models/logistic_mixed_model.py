@@ -1,7 +1,7 @@
 """Binary rewards of arms with features: 1 with probability 1 / (1 + exp(-x'theta)), theta from a common Gaussian.
 
-Posteriors are found by importance sampling around their modes with draws that are fixed in advance, so that the
-likelihood is a smooth function of the Gaussian and the answer is always the same.
+Posteriors are computed by importance sampling around their modes. The draws are fixed in advance, so that the
+likelihood is a smooth function of the Gaussian, and the same logs give the same answer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ IMPORTANCE_DRAWS = 512
 
 
 PROPOSAL_DEGREES = 8
-"""The draws are from Student's t: its tails are longer than a posterior's, so that weights stay small."""
+"""Degrees of freedom of Student's t, the proposal. Its tails are longer than a posterior's, so that weights are bounded."""
 
 
 class BinaryRewardTable(NamedTuple):
@@ -38,25 +38,25 @@ class BinaryRewardTable(NamedTuple):
 
 
 def make_reward_table(logs: Logs, features: FloatArray) -> BinaryRewardTable:
-    """The logs as a table as wide as the campaign with most arms."""
+    """Make a table of the logs, as wide as the campaign with most arms."""
     widths = logs.arm_counts
     first = np.concatenate([[0], np.cumsum(widths)[:-1]])
-    place = np.arange(len(logs.pulls)) - first[logs.campaign]
+    column = np.arange(len(logs.pulls)) - first[logs.campaign]
     shape = (len(widths), int(widths.max()))
     successes, pulls, table = np.zeros(shape), np.zeros(shape), np.zeros((*shape, features.shape[1]))
-    successes[logs.campaign, place] = logs.total
-    pulls[logs.campaign, place] = logs.pulls
-    table[logs.campaign, place] = features
+    successes[logs.campaign, column] = logs.total
+    pulls[logs.campaign, column] = logs.pulls
+    table[logs.campaign, column] = features
     return BinaryRewardTable(successes, pulls, table)
 
 
 def compute_logistic(scores: FloatArray) -> FloatArray:
-    """The logistic function."""
+    """Compute the logistic function."""
     return np.asarray(0.5 * (1 + np.tanh(0.5 * scores)))
 
 
 def _compute_log_likelihoods(table: BinaryRewardTable, scores: FloatArray) -> FloatArray:
-    """Of every campaign, at scores (campaigns, ..., arms)."""
+    """Compute the log likelihood of every campaign at scores (campaigns, ..., arms)."""
     extra = (slice(None),) + (None,) * (scores.ndim - 2)
     pulls, successes = table.pulls[extra], table.successes[extra]
     return np.asarray((successes * scores - pulls * np.logaddexp(0.0, scores)).sum(axis=-1))
@@ -65,15 +65,17 @@ def _compute_log_likelihoods(table: BinaryRewardTable, scores: FloatArray) -> Fl
 def _find_modes(
     table: BinaryRewardTable, mean: FloatArray, inverse: FloatArray, start: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The likeliest theta of every campaign and the curvature there, by Newton's method with steps halved where needed."""
+    """Find the mode of every campaign's theta and the curvature there, by Newton's method with halved steps."""
     theta = start.copy()
 
-    def height(theta: FloatArray) -> FloatArray:
-        away = theta - mean
+    def compute_height(theta: FloatArray) -> FloatArray:
+        offsets = theta - mean
         scores = np.einsum("iwd,id->iw", table.features, theta)
-        return np.asarray(_compute_log_likelihoods(table, scores) - 0.5 * np.einsum("ia,ab,ib->i", away, inverse, away))
+        return np.asarray(
+            _compute_log_likelihoods(table, scores) - 0.5 * np.einsum("ia,ab,ib->i", offsets, inverse, offsets)
+        )
 
-    now = height(theta)
+    heights = compute_height(theta)
     for _ in range(50):
         chances = compute_logistic(np.einsum("iwd,id->iw", table.features, theta))
         slope = np.einsum("iwd,iw->id", table.features, table.successes - table.pulls * chances)
@@ -84,22 +86,22 @@ def _find_modes(
         size = np.ones(len(theta))
         for _ in range(20):
             trial = theta + size[:, None] * step
-            higher = height(trial)
-            worse = higher < now - 1e-9 * (1 + np.abs(now))
-            if not worse.any():
+            trial_heights = compute_height(trial)
+            is_lower = trial_heights < heights - 1e-9 * (1 + np.abs(heights))
+            if not is_lower.any():
                 break
-            size[worse] /= 2
-        theta, now = trial, higher
+            size[is_lower] /= 2
+        theta, heights = trial, trial_heights
         if (slope * step).sum(axis=1).max() < 1e-10:
             break
     return theta, curvature
 
 
 class ProposalDraws(NamedTuple):
-    """Draws of Student's t (campaigns, draws, dims), logs of their densities, and what they make of a standard normal.
+    """Draws of Student's t (campaigns, draws, dims), logs of their densities, and the errors for a standard normal.
 
-    That is known exactly: the log of its total and its covariance should be 0 and the unit matrix. A posterior is nearly
-    normal, so its errors are nearly the same, and are taken off.
+    For a standard normal, the log of the total and the covariance should be 0 and the unit matrix. A posterior is nearly
+    normal, so its errors are nearly the same, and are subtracted.
     """
 
     points: FloatArray
@@ -109,7 +111,7 @@ class ProposalDraws(NamedTuple):
 
 
 def _make_proposal_draws(count: int, dims: int) -> ProposalDraws:
-    """The same draws whenever so many are asked for."""
+    """Make draws of the proposal, always the same for the same numbers."""
     rng = np.random.default_rng(20_201)
     half = rng.standard_normal((count, IMPORTANCE_DRAWS // 2, dims))
     half *= np.sqrt(PROPOSAL_DEGREES / rng.chisquare(PROPOSAL_DEGREES, (count, IMPORTANCE_DRAWS // 2, 1)))
@@ -142,11 +144,11 @@ class ImportanceSampler:
         theta, curvature = _find_modes(self.table, mean, inverse, self.start)
         self.start = theta
         root = np.linalg.cholesky(np.linalg.inv(curvature))
-        away = np.einsum("iab,irb->ira", root, self.draws.points)
-        points = theta[:, None] + away
+        offsets = np.einsum("iab,irb->ira", root, self.draws.points)
+        points = theta[:, None] + offsets
         scores = np.einsum("iwd,ird->irw", self.table.features, points)
-        apart = points - mean
-        prior = -0.5 * np.einsum("ira,ab,irb->ir", apart, inverse, apart, optimize=True)
+        deviations = points - mean
+        prior = -0.5 * np.einsum("ira,ab,irb->ir", deviations, inverse, deviations, optimize=True)
         sizes = np.log(np.einsum("iaa->ia", root)).sum(axis=1)
         logs = _compute_log_likelihoods(self.table, scores) + prior - self.draws.log_densities + sizes[:, None]
         top = logs.max(axis=1)
@@ -157,8 +159,8 @@ class ImportanceSampler:
         weights /= total[:, None]
         self.share = float(np.median(1 / (weights**2).sum(axis=1)) / IMPORTANCE_DRAWS)
         means = np.einsum("ir,ira->ia", weights, points)
-        around = points - means[:, None]
-        spread = np.einsum("ira,irb->iab", around * weights[:, :, None], around)
+        centred = points - means[:, None]
+        spread = np.einsum("ira,irb->iab", centred * weights[:, :, None], centred)
         unit = np.eye(len(mean)) - self.draws.covariance
         spread += root @ unit @ root.transpose(0, 2, 1)
         chances = compute_logistic(scores)
@@ -168,17 +170,17 @@ class ImportanceSampler:
 
 
 def fit_logistic_mixed_model(table: BinaryRewardTable, kind: str) -> tuple[FittedGaussian, float]:
-    """The Gaussian of theta by restricted likelihood, and the share of draws that count in a typical campaign."""
+    """Fit the Gaussian of theta by restricted likelihood; returns also the effective share of draws."""
     dims = table.features.shape[2]
-    whole = BinaryRewardTable(
+    pooled_table = BinaryRewardTable(
         table.successes.reshape(1, -1), table.pulls.reshape(1, -1), table.features.reshape(1, -1, dims)
     )
     scale = np.einsum("iwd,iw->d", table.features**2, table.pulls) / table.pulls.sum()
     weak = np.diag(np.maximum(scale, 1e-12) / 25)
-    pooled = _find_modes(whole, np.zeros(dims), weak, np.zeros((1, dims)))[0][0]
+    pooled = _find_modes(pooled_table, np.zeros(dims), weak, np.zeros((1, dims)))[0][0]
     sampler = ImportanceSampler(table, pooled)
-    # The climb moves within the shapes: where arms are alike it must start there, however seldom some were pulled.
+    # The search stays within the basis: for arms that are alike it must start there, even if some were rarely pulled.
     start = np.eye(dims) * 0.5 / scale.mean() if kind == "alike" else np.diag(0.5 / np.maximum(scale, 1e-12) / dims)
-    # The likelihood is known by draws: where directions tell little, it is not sure to a tenth.
+    # The likelihood is estimated from draws: in directions with little information its error is up to a tenth.
     gauss = fit_random_effects(sampler, pooled, start, make_covariance_basis(dims, kind), precision=1e-4, slack=0.1)
     return gauss, sampler.share

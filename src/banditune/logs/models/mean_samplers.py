@@ -16,52 +16,54 @@ MeanSampler = Callable[[np.random.Generator, int, IntArray], FloatArray]
 
 
 def make_beta_sampler(pairs: FloatArray) -> MeanSampler:
-    """Mean rewards from beta distributions, one for each cell."""
+    """Make a sampler of mean rewards from beta distributions, one for each cell."""
     return lambda rng, size, cells: rng.beta(pairs[cells, 0], pairs[cells, 1], (size, len(cells)))
 
 
 def make_normal_sampler(pairs: FloatArray) -> MeanSampler:
-    """Mean rewards from normal distributions, one for each cell."""
+    """Make a sampler of mean rewards from normal distributions, one for each cell."""
     return lambda rng, size, cells: rng.normal(pairs[cells, 0], pairs[cells, 1], (size, len(cells)))
 
 
 def make_score_samplers(logs: Logs, gauss: FittedGaussian) -> tuple[MeanSampler, MeanSampler]:
-    """Products of features with thetas, one theta for each campaign: from the prior, and given the campaign's data."""
+    """Make samplers of features times theta, one theta per campaign: from the prior, and given the campaign's data."""
     assert logs.features is not None
     features = logs.features
 
-    def drawn(centres: Callable[[IntArray], FloatArray], roots: Callable[[IntArray], FloatArray]) -> MeanSampler:
-        def scores(rng: np.random.Generator, size: int, cells: IntArray) -> FloatArray:
-            found, place = np.unique(logs.campaign[cells], return_inverse=True)
-            mean, root = centres(found), roots(found)
-            made = np.empty((size, len(cells)))
+    def make_sampler(centres: Callable[[IntArray], FloatArray], roots: Callable[[IntArray], FloatArray]) -> MeanSampler:
+        def sample_scores(rng: np.random.Generator, size: int, cells: IntArray) -> FloatArray:
+            campaigns, campaign_index = np.unique(logs.campaign[cells], return_inverse=True)
+            mean, root = centres(campaigns), roots(campaigns)
+            scores = np.empty((size, len(cells)))
             # Thetas of all cells at once would be as many times larger as they have parts.
             piece = max(size // features.shape[1], 1)
             for first in range(0, size, piece):
                 rows = min(piece, size - first)
-                normal = rng.standard_normal((rows, len(found), features.shape[1]))
+                normal = rng.standard_normal((rows, len(campaigns), features.shape[1]))
                 theta = mean + np.einsum("cab,rcb->rca", root, normal)
-                made[first : first + rows] = np.einsum("rcd,cd->rc", theta[:, place], features[cells])
-            return made
+                scores[first : first + rows] = np.einsum("rcd,cd->rc", theta[:, campaign_index], features[cells])
+            return scores
 
-        return scores
+        return sample_scores
 
     # All campaigns have one prior, and thetas given the data are drawn only where a policy chose the arms.
     dims, after = features.shape[1], gauss.posterior
     root: FloatArray = np.asarray(np.linalg.cholesky(gauss.covariance), np.float64)
     return (
-        drawn(lambda found: gauss.mean, lambda found: np.broadcast_to(root, (len(found), dims, dims))),
-        drawn(
-            lambda found: after.means[found],
-            lambda found: np.asarray(np.linalg.cholesky(after.covariances[found]), np.float64),
+        make_sampler(
+            lambda campaigns: gauss.mean, lambda campaigns: np.broadcast_to(root, (len(campaigns), dims, dims))
+        ),
+        make_sampler(
+            lambda campaigns: after.means[campaigns],
+            lambda campaigns: np.asarray(np.linalg.cholesky(after.covariances[campaigns]), np.float64),
         ),
     )
 
 
 def make_logistic_samplers(logs: Logs, gauss: FittedGaussian) -> tuple[MeanSampler, MeanSampler]:
-    """The same through the logistic function."""
-    prior, known = make_score_samplers(logs, gauss)
+    """Make the same samplers, with scores transformed by the logistic function."""
+    prior, posterior = make_score_samplers(logs, gauss)
     return (
         lambda rng, size, cells: compute_logistic(prior(rng, size, cells)),
-        lambda rng, size, cells: compute_logistic(known(rng, size, cells)),
+        lambda rng, size, cells: compute_logistic(posterior(rng, size, cells)),
     )

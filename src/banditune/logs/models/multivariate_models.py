@@ -1,4 +1,4 @@
-"""Models of logs in which a vector per campaign decides what arms pay: linear, logistic, and correlated arms."""
+"""Models of logs in which a vector per campaign determines the mean rewards: linear, logistic, and correlated arms."""
 
 from __future__ import annotations
 
@@ -27,38 +27,38 @@ from banditune.logs.models.reward_shape import compute_excess_kurtosis, describe
 from banditune.problems.generalized_linear import Linear, Logistic
 
 MAX_FULL_COVARIANCE_ARMS = 20
-"""Of more arms than that a full covariance is not looked for."""
+"""The most arms for which a full covariance is estimated."""
 
 
-def fit_linear_features_model(logs: Logs, wish: FitOptions) -> FittedModel:
-    """Rewards x'theta with noise, theta of every campaign from a Gaussian."""
+def fit_linear_features_model(logs: Logs, options: FitOptions) -> FittedModel:
+    """Fit rewards x'theta with noise, theta of every campaign from a Gaussian."""
     features, scale = _scale_features(logs, "linear")
     pool_cell_variances(logs)
     kind, notes = _choose_covariance_kind(len(logs.campaigns), features.shape[1], "diagonal")
     names = _list_feature_names(logs)
-    found = fit_linear_mixed_model(sum_regressions(logs, features), kind, names, wish.confidence)
-    gauss = rescale_gaussian(found.gaussian, scale)
-    arms, more = _make_featured_arms(logs, wish)
+    fitted = fit_linear_mixed_model(sum_regressions(logs, features), kind, names, options.confidence)
+    gauss = rescale_gaussian(fitted.gaussian, scale)
+    arms, more = _make_featured_arms(logs, options)
     shape = pool_residuals(logs)
-    problem = Linear(prior=_format_gaussian_prior(gauss), noise=found.noise, residuals=shape, **arms)
-    estimates = (*summarize_gaussian(gauss, names, wish.confidence), found.estimates[-1])
-    said = (*notes, *_note_regularized_covariance(gauss), *more, describe_reward_shape(logs, bool(shape)))
-    drawn = make_score_samplers(logs, gauss)
+    problem = Linear(prior=_format_gaussian_prior(gauss), noise=fitted.noise, residuals=shape, **arms)
+    estimates = (*summarize_gaussian(gauss, names, options.confidence), fitted.estimates[-1])
+    fit_notes = (*notes, *_note_regularized_covariance(gauss), *more, describe_reward_shape(logs, bool(shape)))
+    samplers = make_score_samplers(logs, gauss)
     return FittedModel(
-        problem, estimates, said, *drawn, "real", found.noise, excess_kurtosis=compute_excess_kurtosis(logs)
+        problem, estimates, fit_notes, *samplers, "real", fitted.noise, excess_kurtosis=compute_excess_kurtosis(logs)
     )
 
 
-def fit_logistic_features_model(logs: Logs, wish: FitOptions) -> FittedModel:
-    """Rewards 0 or 1 through the logistic function of x'theta, theta of every campaign from a Gaussian."""
+def fit_logistic_features_model(logs: Logs, options: FitOptions) -> FittedModel:
+    """Fit 0/1 rewards with the logistic function of x'theta, theta of every campaign from a Gaussian."""
     check_binary_rewards(logs, "logistic")
     features, scale = _scale_features(logs, "logistic")
     kind, notes = _choose_covariance_kind(len(logs.campaigns), features.shape[1], "diagonal")
     gauss, share = fit_logistic_mixed_model(make_reward_table(logs, features), kind)
     gauss = rescale_gaussian(gauss, scale)
-    arms, more = _make_featured_arms(logs, wish)
+    arms, more = _make_featured_arms(logs, options)
     problem = Logistic(prior=_format_gaussian_prior(gauss), **arms)
-    estimates = summarize_gaussian(gauss, _list_feature_names(logs), wish.confidence)
+    estimates = summarize_gaussian(gauss, _list_feature_names(logs), options.confidence)
     return FittedModel(
         problem,
         estimates,
@@ -68,42 +68,46 @@ def fit_logistic_features_model(logs: Logs, wish: FitOptions) -> FittedModel:
     )
 
 
-def fit_correlated_arms_model(logs: Logs, wish: FitOptions) -> FittedModel:
-    """Logits of the arms' mean rewards are jointly Gaussian: arms of one campaign rise and fall together."""
+def fit_correlated_arms_model(logs: Logs, options: FitOptions) -> FittedModel:
+    """Fit a joint Gaussian of the logits of arms' mean rewards, so that arms of a campaign are correlated."""
     check_binary_rewards(logs, "correlated")
     arms = len(logs.arms)
-    rare = [str(name) for name, held in zip(logs.arms, np.bincount(logs.arm, minlength=arms), strict=True) if held < 3]
-    if rare:
-        some = ", ".join(rare[:5]) + (f" and {len(rare) - 5} more" if len(rare) > 5 else "")
+    rare_arms = [
+        str(name)
+        for name, presence in zip(logs.arms, np.bincount(logs.arm, minlength=arms), strict=True)
+        if presence < 3
+    ]
+    if rare_arms:
+        listed = ", ".join(rare_arms[:5]) + (f" and {len(rare_arms) - 5} more" if len(rare_arms) > 5 else "")
         raise InvalidRequest(
             "each arm must be in 3 campaigns or more for the model 'correlated', but {} are in fewer of these {} "
             "campaigns; try {}, or leave these arms out. A backtest fits a part of the campaigns, "
             "{} of them.",
-            *(some, len(logs.campaigns), Setting("model", "campaigns"), Argument("share")),
+            *(listed, len(logs.campaigns), Setting("model", "campaigns"), Argument("share")),
             argument="model",
             code="insufficient-data",
         )
-    check_arms_option(wish, arms, "the arms that come back")
-    # Two arms tell their correlation in the campaigns that hold both.
-    held = np.zeros((len(logs.campaigns), arms))
-    held[logs.campaign, logs.arm] = 1
+    check_arms_option(options, arms, "the arms that come back")
+    # Campaigns with both arms have the information on the correlation of two arms.
+    presence = np.zeros((len(logs.campaigns), arms))
+    presence[logs.campaign, logs.arm] = 1
     kind, notes = _choose_covariance_kind(
-        int(max((held.T @ held).min(), 3)), arms, "alike", uneven=bool((held == 0).any())
+        int(max((presence.T @ presence).min(), 3)), arms, "alike", uneven=bool((presence == 0).any())
     )
     mixed = np.bincount(logs.arm, (logs.total > 0) & (logs.total < logs.pulls), arms)
     if kind == "full" and mixed.min() < 3:
         kind = "alike"
-        what = "some arms have successes and failures in fewer than 3 campaigns, too few for a spread of their own"
-        notes = (*notes, f"{what}: {COMMON_CORRELATION_NOTE}")
+        reason = "some arms have successes and failures in fewer than 3 campaigns, too few for a separate spread"
+        notes = (*notes, f"{reason}: {COMMON_CORRELATION_NOTE}")
     logs, more = _add_half_outcomes(logs)
     notes = (*notes, *more)
     unit = np.eye(arms)
-    seen = replace(logs, features=unit[logs.arm], feature_names=(), intercept=False)
-    gauss, share = fit_logistic_mixed_model(make_reward_table(seen, unit[logs.arm]), kind)
+    indicator_logs = replace(logs, features=unit[logs.arm], feature_names=(), intercept=False)
+    gauss, share = fit_logistic_mixed_model(make_reward_table(indicator_logs, unit[logs.arm]), kind)
     problem = Logistic(prior=_format_gaussian_prior(gauss), features=unit, names=logs.arms)
     estimates = (
-        *summarize_gaussian(gauss, logs.arms, wish.confidence),
-        estimate_mean_correlation(gauss, wish.confidence),
+        *summarize_gaussian(gauss, logs.arms, options.confidence),
+        estimate_mean_correlation(gauss, options.confidence),
     )
     notes = (
         *notes,
@@ -111,31 +115,31 @@ def fit_correlated_arms_model(logs: Logs, wish: FitOptions) -> FittedModel:
         *_note_few_effective_draws(share),
         "means and sds are of the logit of an arm's mean reward",
     )
-    return FittedModel(problem, estimates, notes, *make_logistic_samplers(seen, gauss), "binary")
+    return FittedModel(problem, estimates, notes, *make_logistic_samplers(indicator_logs, gauss), "binary")
 
 
 COMMON_CORRELATION_NOTE = "all arms get one sd and one correlation"
 
 
 def _add_half_outcomes(logs: Logs) -> tuple[Logs, tuple[str, ...]]:
-    """Logs in which every arm has successes and failures, and a sentence about the arms that did not.
+    """Add half outcomes for arms without successes or without failures, with a note on them.
 
-    The likeliest logit of an arm without a success is minus infinity. Such arms are given half a success and half a
-    failure (Haldane 1956, Anscombe 1956), spread over their campaigns by pulls.
+    The most likely logit of an arm without a success is minus infinity. Such arms get half a success and half a failure
+    (Haldane 1956, Anscombe 1956), distributed over their campaigns by pulls.
     """
     arms = len(logs.arms)
     total, pulls = np.bincount(logs.arm, logs.total, arms), np.bincount(logs.arm, logs.pulls, arms)
-    alone = (total == 0) | (total == pulls)
-    if not alone.any():
+    is_constant = (total == 0) | (total == pulls)
+    if not is_constant.any():
         return logs, ()
-    share = np.where(alone[logs.arm], logs.pulls / pulls[logs.arm], 0.0)
-    names = [logs.arms[place] for place in np.flatnonzero(alone)]
-    words = f"{format_arm_list(names)} always paid the same: half a success and half a failure are added to each"
-    return replace(logs, total=logs.total + share / 2, pulls=logs.pulls + share), (words,)
+    share = np.where(is_constant[logs.arm], logs.pulls / pulls[logs.arm], 0.0)
+    names = [logs.arms[arm] for arm in np.flatnonzero(is_constant)]
+    note = f"{format_arm_list(names)} always paid the same: half a success and half a failure are added to each"
+    return replace(logs, total=logs.total + share / 2, pulls=logs.pulls + share), (note,)
 
 
 def _scale_features(logs: Logs, model: str) -> tuple[FloatArray, FloatArray]:
-    """Features of the cells with typical size 1, and their true sizes."""
+    """Scale the features of cells to a typical size of 1; returns them and their sizes."""
     if logs.features is None:
         raise InvalidRequest(
             f"the model {model!r} must have features of arms, but the logs have none; name their columns.",
@@ -163,13 +167,16 @@ def _scale_features(logs: Logs, model: str) -> tuple[FloatArray, FloatArray]:
 
 
 def _list_feature_names(logs: Logs) -> tuple[str, ...]:
-    """Names of features, or numbers."""
+    """List the names of features, or their numbers."""
     dims = 0 if logs.features is None else logs.features.shape[1]
-    return logs.feature_names or tuple(str(place) for place in range(dims))
+    return logs.feature_names or tuple(str(arm) for arm in range(dims))
 
 
 def _choose_covariance_kind(count: int, dims: int, simple: str, uneven: bool = False) -> tuple[str, tuple[str, ...]]:
-    """The kind of covariance that so many campaigns can tell; more are needed where they do not hold the same arms."""
+    """Choose the kind of covariance that this number of campaigns can determine.
+
+    More are needed if their arms differ.
+    """
     if count < 3:
         raise InvalidRequest(
             f"there must be 3 campaigns or more to tell how they differ, but there are {count}; take logs of more, or cut "
@@ -179,16 +186,16 @@ def _choose_covariance_kind(count: int, dims: int, simple: str, uneven: bool = F
         )
     if count >= (3 * dims if uneven else dims + 2) and (simple == "diagonal" or dims <= MAX_FULL_COVARIANCE_ARMS):
         return "full", ()
-    words = {
+    note = {
         "diagonal": "coordinates of theta are taken as independent",
         "alike": COMMON_CORRELATION_NOTE,
     }
     those = " that hold the same arms" if uneven else ""
-    return simple, (f"{count} campaigns{those} are too few for a full covariance of {dims} numbers: {words[simple]}",)
+    return simple, (f"{count} campaigns{those} are too few for a full covariance of {dims} numbers: {note[simple]}",)
 
 
-def _make_featured_arms(logs: Logs, wish: FitOptions) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Arms of a problem: those of the logs where they are always the same, else some with features from a Gaussian.
+def _make_featured_arms(logs: Logs, options: FitOptions) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Make the arms of a problem: those of the logs if they are always the same, else some with features from a Gaussian.
 
     And a sentence about the latter.
     """
@@ -196,32 +203,34 @@ def _make_featured_arms(logs: Logs, wish: FitOptions) -> tuple[dict[str, Any], t
     first = logs.features[: len(logs.arms)]
     constant: dict[str, Any] = {"intercept": True} if logs.intercept else {}
     if logs.same_arms and np.array_equal(np.tile(first, (len(logs.campaigns), 1)), logs.features):
-        check_arms_option(wish, len(logs.arms), "the arms whose features are known")
+        check_arms_option(options, len(logs.arms), "the arms whose features are known")
         return {"features": first, "names": logs.arms, **constant}, ()
-    drawn = logs.features[:, 1:] if logs.intercept else logs.features
-    mean, spread = drawn.mean(axis=0), np.atleast_2d(np.cov(drawn.T))
+    arm_features = logs.features[:, 1:] if logs.intercept else logs.features
+    mean, spread = arm_features.mean(axis=0), np.atleast_2d(np.cov(arm_features.T))
     # A constant feature has no spread, but a covariance needs some.
-    spread = spread + np.diag(1e-6 * (drawn**2).mean(axis=0))
-    what = "features" if logs.same_arms else "arms"
-    note = f"{what} differ between campaigns: the problem draws features from a Gaussian with their mean and covariance"
-    return {"arms": wish.arms, "feature_prior": (mean.tolist(), spread.tolist()), **constant}, (note,)
+    spread = spread + np.diag(1e-6 * (arm_features**2).mean(axis=0))
+    reason = "features" if logs.same_arms else "arms"
+    note = (
+        f"{reason} differ between campaigns: the problem draws features from a Gaussian with their mean and covariance"
+    )
+    return {"arms": options.arms, "feature_prior": (mean.tolist(), spread.tolist()), **constant}, (note,)
 
 
 def _format_gaussian_prior(gauss: FittedGaussian) -> Any:
-    """Mean and covariance as problems take them."""
+    """Format mean and covariance as options of a problem."""
     return gauss.mean.tolist(), ((gauss.covariance + gauss.covariance.T) / 2).tolist()
 
 
 def _note_regularized_covariance(gauss: FittedGaussian) -> tuple[str, ...]:
-    """A sentence about a covariance that was kept from losing a direction."""
-    words = (
+    """Return a note on a covariance that was regularised."""
+    note = (
         "in some direction theta does not differ between campaigns beyond chance; the covariance keeps a little spread"
     )
-    return (f"{words} there, about as much as the logs allow",) if gauss.is_regularized else ()
+    return (f"{note} there, about as much as the logs allow",) if gauss.is_regularized else ()
 
 
 def _note_few_effective_draws(share: float) -> tuple[str, ...]:
-    """A sentence about importance sampling that does not work well."""
+    """Return a note on importance sampling with few effective draws."""
     if share >= 0.1:
         return ()
     return (

@@ -28,13 +28,13 @@ class NormalCells(NamedTuple):
     pulls: FloatArray
 
     def compute_restricted_likelihood(self, sd: float, noise: float) -> float:
-        """The restricted log likelihood of the cell means, whose common mean is unknown."""
+        """Compute the restricted log likelihood of the cell means, whose common mean is unknown."""
         _, weight, error = self.compute_common_mean(sd, noise)
         scale = sd**2 + noise**2 / self.pulls
         return -0.5 * float(np.log(scale).sum() + math.log(weight) + error)
 
     def compute_common_mean(self, sd: float, noise: float) -> tuple[float, float, float]:
-        """The weighted mean of the cell means, the sum of weights, and the weighted squares around the mean."""
+        """Compute the weighted mean of the cell means, the sum of weights, and the weighted squares around the mean."""
         weights = 1 / (sd**2 + noise**2 / self.pulls)
         weight = float(weights.sum())
         mean = float(weights @ self.mean) / weight
@@ -42,13 +42,13 @@ class NormalCells(NamedTuple):
 
 
 class WithinCellVariance(NamedTuple):
-    """What the cells say about noise by themselves: squares around their means, and degrees of freedom."""
+    """The information of cells on the noise: squares around their means, and degrees of freedom."""
 
     squares: float
     degrees: float
 
     def compute_likelihood(self, noise: float) -> float:
-        """The log likelihood of the squares."""
+        """Compute the log likelihood of the squares."""
         return -self.degrees * math.log(noise) - self.squares / (2 * noise**2)
 
     @property
@@ -67,28 +67,28 @@ class FittedNormalPriors(NamedTuple):
 
 
 def fit_normal_priors(
-    groups: Sequence[NormalCells], inside: WithinCellVariance, confidence: float, names: Sequence[str]
+    groups: Sequence[NormalCells], within: WithinCellVariance, confidence: float, names: Sequence[str]
 ) -> FittedNormalPriors:
-    """Restricted maximum likelihood; likelihood intervals for standard deviations, Student's t for means.
+    """Fit by restricted maximum likelihood, with likelihood intervals for standard deviations and Student's t for means.
 
-    Intervals for the spread reach farther where there are few cells, as is right for cells known without noise.
-    With equally many pulls in every cell the t interval is exact. Every group has two cells or more; there are degrees of
-    freedom for the noise: who calls has checked that.
+    Intervals for the spread are wider if there are few cells, as is exact for cells without noise. With equal numbers of
+    pulls the t interval is exact. Every group must have two cells or more, and there must be degrees of freedom for the
+    noise.
     """
     reach = compute_normal_quantile(0.5 + confidence / 2)
-    size = math.log(inside.noise)
+    size = math.log(within.noise)
 
-    def with_noise(log: float) -> float:
+    def compute_noise_likelihood(log: float) -> float:
         noise = math.exp(log)
-        return inside.compute_likelihood(noise) + sum(
+        return within.compute_likelihood(noise) + sum(
             cells.compute_restricted_likelihood(_maximize_sd(cells, noise), noise) for cells in groups
         )
 
-    best = find_peak(with_noise, size, 0.1, size - 20, size + 20)
-    top, noise = with_noise(best), math.exp(best)
-    low, high = find_interval_limits(with_noise, best, top, (0.05, 0.05), (best - 20, best + 20), reach)
+    best = find_peak(compute_noise_likelihood, size, 0.1, size - 20, size + 20)
+    top, noise = compute_noise_likelihood(best), math.exp(best)
+    low, high = find_interval_limits(compute_noise_likelihood, best, top, (0.05, 0.05), (best - 20, best + 20), reach)
     estimates, priors = [], []
-    same: list[str] = []
+    without_spread: list[str] = []
     for cells, name in zip(groups, names, strict=True):
         named = f"[{name}]" if name else ""
         degrees = len(cells.mean) - 1
@@ -99,24 +99,26 @@ def fit_normal_priors(
         ):
             sd = 0.0
         mean, weight, _ = cells.compute_common_mean(sd, noise)
-        most = compute_student_quantile(0.5 + confidence / 2, degrees) / math.sqrt(weight)
-        bounds = _compute_sd_interval(cells, inside, sd, noise, compute_spread_reach(confidence, degrees, degrees))
-        estimates.append(FittedParameter(name=f"mean{named}", value=mean, low=mean - most, high=mean + most))
+        half_width = compute_student_quantile(0.5 + confidence / 2, degrees) / math.sqrt(weight)
+        bounds = _compute_sd_interval(cells, within, sd, noise, compute_spread_reach(confidence, degrees, degrees))
+        estimates.append(
+            FittedParameter(name=f"mean{named}", value=mean, low=mean - half_width, high=mean + half_width)
+        )
         estimates.append(FittedParameter(name=f"sd{named}", value=sd, low=bounds[0], high=bounds[1]))
         if sd == 0:
-            same.append(name)
+            without_spread.append(name)
         priors.append((mean, sd or bounds[1]))
     estimates.append(FittedParameter(name="noise", value=noise, low=math.exp(low or best), high=math.exp(high or best)))
-    who = format_arm_list(same) if any(same) else "arms"
+    who = format_arm_list(without_spread) if any(without_spread) else "arms"
     note = (
         f"{who}: no spread of mean rewards beyond chance, so their sd may be 0; the problem has as much spread as the logs "
         f"allow ({100 * confidence:g}% limit)"
     )
-    return FittedNormalPriors(tuple(priors), noise, tuple(estimates), (note,) if same else ())
+    return FittedNormalPriors(tuple(priors), noise, tuple(estimates), (note,) if without_spread else ())
 
 
 def _maximize_sd(cells: NormalCells, noise: float) -> float:
-    """The sd of means of the highest restricted likelihood at this noise; 0 where chance explains all spread."""
+    """Maximise the restricted likelihood over the sd of means at this noise; 0 if chance explains all spread."""
     typical = noise / math.sqrt(float(np.median(cells.pulls)))
     start = math.sqrt(max(float(np.var(cells.mean, ddof=1)) - typical**2, 0.01 * typical**2))
     low, high = math.log(1e-4 * typical), math.log(10 * (start + typical))
@@ -132,18 +134,18 @@ def _maximize_sd(cells: NormalCells, noise: float) -> float:
 
 
 def _compute_sd_interval(
-    cells: NormalCells, inside: WithinCellVariance, sd: float, noise: float, reach: float
+    cells: NormalCells, within: WithinCellVariance, sd: float, noise: float, reach: float
 ) -> tuple[float, float]:
-    """A likelihood interval for the sd of means; at every sd the noise is the likeliest one."""
-    known = [math.log(noise)]
+    """Compute a likelihood interval for the sd of means, with the most likely noise at every sd."""
+    warm_start = [math.log(noise)]
 
-    def profile(sd: float) -> float:
-        def likelihood(log: float) -> float:
-            return inside.compute_likelihood(math.exp(log)) + cells.compute_restricted_likelihood(sd, math.exp(log))
+    def compute_profile(sd: float) -> float:
+        def compute_likelihood(log: float) -> float:
+            return within.compute_likelihood(math.exp(log)) + cells.compute_restricted_likelihood(sd, math.exp(log))
 
-        known[0] = find_peak(likelihood, known[0], 0.02, known[0] - 20, known[0] + 20, 1e-5)
-        return likelihood(known[0])
+        warm_start[0] = find_peak(compute_likelihood, warm_start[0], 0.02, warm_start[0] - 20, warm_start[0] + 20, 1e-5)
+        return compute_likelihood(warm_start[0])
 
     step = 0.2 * (sd + noise / math.sqrt(float(np.median(cells.pulls))) / math.sqrt(len(cells.mean)))
-    low, high = find_interval_limits(profile, sd, profile(sd), (step, step), (0.0, 1e6 * step), reach)
+    low, high = find_interval_limits(compute_profile, sd, compute_profile(sd), (step, step), (0.0, 1e6 * step), reach)
     return low or 0.0, math.inf if high is None else high

@@ -1,13 +1,14 @@
-"""A beta prior for each arm's name, drawn towards that of all arms as far as the arm's own data leave it open.
+"""A beta prior for each arm's name, partially pooled with that of all arms.
 
-Each arm has a centre. Its mean reward in a campaign is beta around this centre, with its own a + b. Centres are beta around
-the mean of all arms (see `hierarchical_beta`, with campaigns in place of arms); the logarithms of a + b are normal. Both
-laws are fitted to all arms together (empirical Bayes), so few data of an arm leave it near the others, and
-many leave it where they are. An arm that pays 1 in 250 and was seen a hundred times says next to nothing by itself: the
-likeliest prior of a single one may be Beta(0.0005, 0.147), which pays as often as nobody ever saw.
+Each arm has a centre. Its mean reward in a campaign is beta around this centre, with its own a + b. Centres are beta
+around the mean of all arms (see `hierarchical_beta`, with campaigns in place of arms); the logarithms of a + b are
+normal. Both distributions are fitted to all arms together (empirical Bayes). So an arm with few data is near the
+others, and an arm with many is near its own data. Alone, a hundred pulls of an arm with a reward rate of 1 in 250 hold
+hardly any information: the most likely prior of a single arm may be Beta(0.0005, 0.147), with a mean that no arm ever
+had.
 
-The prior of an arm in the problem holds all that is open about it: how its mean differs between campaigns, and how
-unsure its centre is.
+The prior of an arm in the problem has both kinds of uncertainty: the differences of its mean between campaigns, and the
+error of its centre.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from banditune.logs.models.likelihood_search import compute_normal_quantile
 from banditune.results.log_results import FittedParameter
 
 LOG_CONCENTRATION_REACH, LOG_CONCENTRATION_STEP, INTERPOLATION_PARTS = 6.0, 0.5, 10
-"""Logarithms of a + b that an arm may have: so far from the common one on either side, in such steps.
+"""Logarithms of a + b that an arm may have: their distance from the common one on either side, and their steps.
 
-What is computed there is interpolated to as many parts of a step.
+Values at these steps are interpolated to this many parts of a step.
 """
 
 
@@ -62,73 +63,73 @@ class PooledArms(NamedTuple):
 def fit_pooled_priors(
     arm: IntArray, names: tuple[str, ...], successes: FloatArray, failures: FloatArray, confidence: float
 ) -> FittedPooledPriors:
-    """Priors of all arms; some arm must be in two cells."""
+    """Fit the priors of all arms. Some arm must be in two cells."""
     order = np.argsort(arm, kind="stable")
     cells = make_beta_cells(arm[order], successes[order], failures[order])
     size = estimate_concentration(cells, confidence)
     cells = cells._replace(centre_mean=size.centre_mean, centre_concentration=size.centre_concentration)
     arms = _pool_arms(cells, size, confidence)
     variance = arms.campaign_variance + arms.mean_variance
-    # A variance must leave room for a mean between 0 and 1.
-    whole = np.maximum(arms.mean * (1 - arms.mean) / variance - 1, 1e-3)
-    table = whole[:, None] * np.stack([arms.mean, 1 - arms.mean], axis=1)
+    # The variance must be possible for a mean between 0 and 1.
+    totals = np.maximum(arms.mean * (1 - arms.mean) / variance - 1, 1e-3)
+    table = totals[:, None] * np.stack([arms.mean, 1 - arms.mean], axis=1)
     return FittedPooledPriors(
         table, tuple(_estimate_arm_parameters(arms, names, confidence)), _note_pooling(cells, size, arms, confidence)
     )
 
 
 def _pool_arms(cells: BetaCells, size: ConcentrationEstimate, confidence: float) -> PooledArms:
-    """What is known of every arm, over all a + b that it may have."""
+    """Compute the posterior of every arm, over all a + b that it may have."""
     middle = min(
         max(size.log_value if math.isfinite(size.log_value) else (size.log_low or 0.0), MIN_LOG_CONCENTRATION),
         MAX_LOG_CONCENTRATION,
     )
-    same = not math.isfinite(size.log_value)
+    is_constant = not math.isfinite(size.log_value)
     sizes = (
         np.array([middle])
-        if same
+        if is_constant
         else np.arange(
             middle - LOG_CONCENTRATION_REACH,
             middle + LOG_CONCENTRATION_REACH + LOG_CONCENTRATION_STEP / 2,
             LOG_CONCENTRATION_STEP,
         )
     )
-    each, mean, square = (
+    evidence, mean, square = (
         np.stack(part, axis=1) for part in zip(*(compute_centre_moments(cells, s) for s in sizes), strict=True)
     )
-    if not same:
-        each, mean, square = map(_interpolate_cubic, (each, mean, square))
+    if not is_constant:
+        evidence, mean, square = map(_interpolate_cubic, (evidence, mean, square))
         sizes = _interpolate_cubic(sizes[None])[0]
-    weights = _compute_concentration_weights(each, sizes)
+    weights = _compute_concentration_weights(evidence, sizes)
     centre = (weights * mean).sum(axis=1)
-    within = (mean - square) / (1 + np.exp(sizes))
+    campaign_variances = (mean - square) / (1 + np.exp(sizes))
     error = (weights * square).sum(axis=1) - centre**2
     return PooledArms(
         centre,
         np.maximum(error, 0.0),
-        (weights * within).sum(axis=1),
-        *_compute_variance_limits(weights, sizes, size, within),
+        (weights * campaign_variances).sum(axis=1),
+        *_compute_variance_limits(weights, sizes, size, campaign_variances),
     )
 
 
 def _interpolate_cubic(values: FloatArray) -> FloatArray:
-    """Values (arms, places) at places in between, on a cubic through the two places on either side."""
+    """Interpolate values (arms, positions) between positions, by a cubic through two positions on either side."""
     last = values.shape[1] - 1
-    place = np.arange(last * INTERPOLATION_PARTS + 1) / INTERPOLATION_PARTS
-    first = np.clip(place.astype(np.int64) - 1, 0, last - 3)
-    away = place - first
-    found = np.zeros((len(values), len(place)))
-    for one in range(4):
-        others = [other for other in range(4) if other != one]
-        weight = np.prod([(away - other) / (one - other) for other in others], axis=0)
-        found += weight * values[:, first + one]
-    return found
+    positions = np.arange(last * INTERPOLATION_PARTS + 1) / INTERPOLATION_PARTS
+    first = np.clip(positions.astype(np.int64) - 1, 0, last - 3)
+    offsets = positions - first
+    interpolated = np.zeros((len(values), len(positions)))
+    for node in range(4):
+        other_nodes = [other_node for other_node in range(4) if other_node != node]
+        weight = np.prod([(offsets - other_node) / (node - other_node) for other_node in other_nodes], axis=0)
+        interpolated += weight * values[:, first + node]
+    return interpolated
 
 
-def _compute_concentration_weights(each: FloatArray, sizes: FloatArray) -> FloatArray:
-    """How likely each size (arms, sizes) is, given each arm's log likelihood and the likeliest normal law of all."""
-    scaled = np.exp(each - each.max(axis=1, keepdims=True))
-    best, found = -math.inf, scaled
+def _compute_concentration_weights(evidence: FloatArray, sizes: FloatArray) -> FloatArray:
+    """Compute posterior weights of sizes (arms, sizes), under the most likely normal distribution of all sizes."""
+    scaled = np.exp(evidence - evidence.max(axis=1, keepdims=True))
+    best, best_joint = -math.inf, scaled
     for spread in CONCENTRATION_SDS:
         for centre in (
             np.arange(sizes[0], sizes[-1] + LOG_CONCENTRATION_STEP / 4, LOG_CONCENTRATION_STEP / 2)
@@ -139,60 +140,63 @@ def _compute_concentration_weights(each: FloatArray, sizes: FloatArray) -> Float
             joint = scaled * (prior / prior.sum())
             height = float(np.log(np.maximum(joint.sum(axis=1), 1e-300)).sum())
             if height > best:
-                best, found = height, joint
-    return np.asarray(found / found.sum(axis=1, keepdims=True))
+                best, best_joint = height, joint
+    return np.asarray(best_joint / best_joint.sum(axis=1, keepdims=True))
 
 
 def _compute_variance_limits(
-    weights: FloatArray, sizes: FloatArray, size: ConcentrationEstimate, within: FloatArray
+    weights: FloatArray, sizes: FloatArray, size: ConcentrationEstimate, campaign_variances: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The ends of each arm's variance between campaigns: by what its a + b may be, and by how unsure that of all is."""
+    """Compute limits of each arm's variance between campaigns, from the errors of its a + b and of the common one."""
     mean = weights @ sizes
-    own = np.sqrt(np.maximum(weights @ sizes**2 - mean**2, 0.0))
-    common = size.log_value if math.isfinite(size.log_value) else sizes[0]
-    below = math.inf if size.log_low is None else common - size.log_low
-    above = math.inf if size.log_high is None else size.log_high - common
-    value = (weights * within).sum(axis=1)
+    own_sd = np.sqrt(np.maximum(weights @ sizes**2 - mean**2, 0.0))
+    common_log = size.log_value if math.isfinite(size.log_value) else sizes[0]
+    below = math.inf if size.log_low is None else common_log - size.log_low
+    above = math.inf if size.log_high is None else size.log_high - common_log
+    value = (weights * campaign_variances).sum(axis=1)
     # A larger a + b is a smaller variance.
-    low = value * np.exp(-np.hypot(2 * own, above))
-    return low, value * np.exp(np.minimum(np.hypot(2 * own, below), 700.0))
+    low = value * np.exp(-np.hypot(2 * own_sd, above))
+    return low, value * np.exp(np.minimum(np.hypot(2 * own_sd, below), 700.0))
 
 
 def _estimate_arm_parameters(arms: PooledArms, names: tuple[str, ...], confidence: float) -> list[FittedParameter]:
-    """The mean of every arm, its interval on the scale of logits, and its sd between campaigns."""
+    """Estimate the mean of every arm, with an interval on the logit scale, and its sd between campaigns."""
     reach = compute_normal_quantile(0.5 + confidence / 2) * np.sqrt(arms.mean_variance) / (arms.mean * (1 - arms.mean))
     logit = np.log(arms.mean / (1 - arms.mean))
     low, high = (1 / (1 + np.exp(-np.clip(logit + side * reach, -700, 700))) for side in (-1, 1))
-    found = []
-    for place, name in enumerate(names):
-        found.append(
+    parameters = []
+    for number, name in enumerate(names):
+        parameters.append(
             FittedParameter(
-                name=f"mean[{name}]", value=float(arms.mean[place]), low=float(low[place]), high=float(high[place])
+                name=f"mean[{name}]",
+                value=float(arms.mean[number]),
+                low=float(low[number]),
+                high=float(high[number]),
             )
         )
-        ends = (math.sqrt(arms.variance_low[place]), min(math.sqrt(arms.variance_high[place]), 0.5))
-        sd = math.sqrt(arms.campaign_variance[place])
-        found.append(FittedParameter(name=f"sd[{name}]", value=sd, low=ends[0], high=ends[1]))
-    return found
+        ends = (math.sqrt(arms.variance_low[number]), min(math.sqrt(arms.variance_high[number]), 0.5))
+        sd = math.sqrt(arms.campaign_variance[number])
+        parameters.append(FittedParameter(name=f"sd[{name}]", value=sd, low=ends[0], high=ends[1]))
+    return parameters
 
 
 def _note_pooling(
     cells: BetaCells, size: ConcentrationEstimate, arms: PooledArms, confidence: float
 ) -> tuple[str, ...]:
-    """How far arms were drawn together, and where that is all the way."""
+    """Return notes on how far arms were pooled."""
     before = cells.centre_mean * (1 - cells.centre_mean) / (cells.centre_concentration + 1)
-    own = 1 - np.minimum(arms.mean_variance / before, 1.0)
-    found = [
+    shares = 1 - np.minimum(arms.mean_variance / before, 1.0)
+    notes = [
         "each arm's prior is drawn towards that of all arms, as far as its own data leave it open: these count for "
-        f"{own.min():.0%} to {own.max():.0%} of what is known of its mean"
+        f"{shares.min():.0%} to {shares.max():.0%} of what is known of its mean"
     ]
     if cells.centre_concentration > MAX_CENTRE_CONCENTRATION / 2:
-        found = [
+        notes = [
             "arms with the same name do not pay alike beyond chance: all priors are nearly the same, without per_arm too"
         ]
     if not math.isfinite(size.log_value):
-        found.append(
+        notes.append(
             "arms do not differ between campaigns beyond chance; the problem lets them differ as much as the logs allow "
             f"({100 * confidence:g}% limit)"
         )
-    return tuple(found)
+    return tuple(notes)

@@ -36,11 +36,11 @@ REPLAYS = 999
 
 
 MAX_CHECKED_CELLS = 5000
-"""Of more cells than that, so many of whole campaigns are checked."""
+"""The most cells that are checked; they are those of whole campaigns."""
 
 
 MAX_CHUNK_DRAWS = 2_000_000
-"""So many numbers are drawn at once."""
+"""The most numbers that are drawn at once."""
 
 
 CELL_QUANTILE_LEVELS = np.array([0.005, 0.01, 0.02, *np.arange(1, 20) / 20, 0.98, 0.99, 0.995])
@@ -81,24 +81,24 @@ STATISTIC_MEANINGS = {
         "features explain more than in the fit: rewards of an arm may depend on each other",
     ),
 }
-"""What it means that a statistic is above what the fit replays, and below."""
+"""The meaning of a statistic above, and below, those of the replays."""
 
 
 def _suggest_remedy(statistic: str, model: str, logs: Logs) -> Message:
     """What to try, of what has not been tried and suits the logs."""
-    binary, back = logs.rewards == "binary", logs.same_arms and len(logs.campaigns) > 2
+    binary, has_repeated_arms = logs.rewards == "binary", logs.same_arms and len(logs.campaigns) > 2
     tries = {
         Setting("model", "correlated"): binary
-        and back
+        and has_repeated_arms
         and statistic in (BEST_ARM_LEAD, ARM_CORRELATION, RANK_STABILITY)
         and model != "correlated",
         Setting("model", "campaigns"): statistic not in (NOISE_DIFFERENCE, FEATURE_MISFIT) and model != "campaigns",
-        Setting("per_arm", True): back
+        Setting("per_arm", True): has_repeated_arms
         and statistic == RANK_STABILITY
         and model in ("beta-binomial", "beta", "gaussian"),
     }
-    found = [Message("{}", setting) for setting, fits in tries.items() if fits]
-    return Message(": try {}", join_messages(" or ", found)) if found else Message("")
+    remedies = [Message("{}", setting) for setting, fits in tries.items() if fits]
+    return Message(": try {}", join_messages(" or ", remedies)) if remedies else Message("")
 
 
 class PredictiveChecks(NamedTuple):
@@ -111,48 +111,48 @@ class PredictiveChecks(NamedTuple):
     low: FloatArray
     high: FloatArray
     notes: tuple[str, ...]
-    drawn: bool
+    uses_draws: bool
 
 
 CellSampler = Callable[[int], tuple[FloatArray, FloatArray]]
-"""So many rows of cell means and of squares."""
+"""Draws this many rows of cell means and of squares."""
 
 
 CellRows = Iterable[tuple[FloatArray, FloatArray]]
 """Rows of cell means and of squares, some at a time."""
 
 
-def run_predictive_checks(logs: Logs, draft: FittedModel, model: str, seed: int = 0) -> PredictiveChecks:
-    """Replay the logs and compare; where pulls depended on rewards, compare means that are drawn, not those of rewards."""
+def run_predictive_checks(logs: Logs, fitted: FittedModel, model: str, seed: int = 0) -> PredictiveChecks:
+    """Replay the logs and compare. If pulls depended on rewards, compare drawn means instead of means of rewards."""
     rng = np.random.default_rng([seed, 20_207])
     cells, notes = _select_checked_cells(logs, rng)
-    statistics = dict(make_statistics(logs, cells, draft.rewards))
+    statistics = dict(make_statistics(logs, cells, fitted.rewards))
 
-    seen = [(logs.mean[None, cells], logs.squares[None, cells])]
+    logged_rows = [(logs.mean[None, cells], logs.squares[None, cells])]
 
-    def replayed(size: int) -> tuple[FloatArray, FloatArray]:
-        return _replay_cells(rng, size, logs, draft, cells)
+    def draw_replayed_rows(size: int) -> tuple[FloatArray, FloatArray]:
+        return _replay_cells(rng, size, logs, fitted, cells)
 
     reasons = find_adaptivity(logs)
     if reasons:
-        whole, drawn = _prepare_mean_comparison(rng, draft, cells)
+        compared, draws = _prepare_mean_comparison(rng, fitted, cells)
         checks, bands = _compare_statistics(
-            _filter_statistics(statistics, whole), *(_draw_replays(draw, len(cells)) for draw in drawn)
+            _filter_statistics(statistics, compared), *(_draw_replays(draw, len(cells)) for draw in draws)
         )
         by_rewards = _filter_statistics(statistics, REWARD_STATISTICS)
         if by_rewards:
-            checks += _compare_statistics(by_rewards, seen, _draw_replays(replayed, len(cells)))[0]
-        notes.append(describe_drawn_checks(reasons, set(statistics) - whole - REWARD_STATISTICS))
+            checks += _compare_statistics(by_rewards, logged_rows, _draw_replays(draw_replayed_rows, len(cells)))[0]
+        notes.append(describe_drawn_checks(reasons, set(statistics) - compared - REWARD_STATISTICS))
     else:
-        checks, bands = _compare_statistics(statistics, seen, _draw_replays(replayed, len(cells)))
+        checks, bands = _compare_statistics(statistics, logged_rows, _draw_replays(draw_replayed_rows, len(cells)))
     notes += [
         Message(
             "{}{}",
-            STATISTIC_MEANINGS[found.statistic][found.p_value > 0.5],
-            _suggest_remedy(found.statistic, model, logs),
+            STATISTIC_MEANINGS[check.statistic][check.p_value > 0.5],
+            _suggest_remedy(check.statistic, model, logs),
         )
-        for found in checks
-        if found.has_failed
+        for check in checks
+        if check.has_failed
     ]
     if not reasons and is_early_stopping_possible(logs, checks):
         notes.append(POSSIBLE_STOPPING_NOTE)
@@ -163,25 +163,25 @@ def run_predictive_checks(logs: Logs, draft: FittedModel, model: str, seed: int 
 
 
 def _filter_statistics(statistics: dict[str, CellStatistic], names: set[str]) -> dict[str, CellStatistic]:
-    """Some of the statistics."""
+    """Select some of the statistics."""
     return {name: statistic for name, statistic in statistics.items() if name in names}
 
 
 def _draw_replays(draw: CellSampler, cells: int) -> CellRows:
-    """As many rows as there are replays, some at a time."""
+    """Draw the rows of all replays, some at a time."""
     step = max(MAX_CHUNK_DRAWS // cells, 1)
     return (draw(min(step, REPLAYS - first)) for first in range(0, REPLAYS, step))
 
 
 def _compare_statistics(
-    statistics: dict[str, CellStatistic], seen: CellRows, made: CellRows
+    statistics: dict[str, CellStatistic], logged_rows: CellRows, replayed_rows: CellRows
 ) -> tuple[tuple[PredictiveCheck, ...], tuple[FloatArray, ...]]:
-    """Checks, and quantiles of cell means: those seen, on average, and the middle, 2.5% and 97.5% of those made."""
-    (observed, quantiles), (others, bands) = (
-        _measure_statistics(statistics, seen),
-        _measure_statistics(statistics, made),
+    """Compare statistics and quantiles of cell means: observed ones with the median and 95% of replayed ones."""
+    (observed, quantiles), (replayed_values, bands) = (
+        _measure_statistics(statistics, logged_rows),
+        _measure_statistics(statistics, replayed_rows),
     )
-    checks = tuple(make_predictive_check(name, observed[name], others[name]) for name in statistics)
+    checks = tuple(make_predictive_check(name, observed[name], replayed_values[name]) for name in statistics)
     low, middle, high = np.quantile(bands, (0.025, 0.5, 0.975), axis=0)
     return checks, (quantiles.mean(axis=0), middle, low, high)
 
@@ -189,18 +189,18 @@ def _compare_statistics(
 def _measure_statistics(
     statistics: dict[str, CellStatistic], rows: CellRows
 ) -> tuple[dict[str, FloatArray], FloatArray]:
-    """Statistics and quantiles of rows of cells."""
+    """Compute statistics and quantiles of rows of cells."""
     values: dict[str, list[FloatArray]] = {name: [] for name in statistics}
     quantiles = []
     for means, squares in rows:
         for name, statistic in statistics.items():
             values[name].append(statistic(means, squares))
         quantiles.append(np.quantile(means, CELL_QUANTILE_LEVELS, axis=1).T)
-    return {name: np.concatenate(found) for name, found in values.items()}, np.concatenate(quantiles)
+    return {name: np.concatenate(parts) for name, parts in values.items()}, np.concatenate(quantiles)
 
 
 def make_predictive_check(name: str, observed: FloatArray, replayed: FloatArray) -> PredictiveCheck:
-    """The place of what was observed among the replays, on average where it is not sure what was.
+    """Rank an observed statistic among the replays, on average over its draws if it is uncertain.
 
     Ties count half, so that a constant statistic never fails.
     """
@@ -208,47 +208,47 @@ def make_predictive_check(name: str, observed: FloatArray, replayed: FloatArray)
     slack = 1e-9 * float(np.abs(observed).max() + np.abs(replayed).max())
     order = np.sort(replayed)
     beyond = len(order) - np.searchsorted(order, observed + slack, "right")
-    least = len(order) - np.searchsorted(order, observed - slack, "left")
-    above = float((0.5 * (beyond + least) + 0.5).mean() / (len(order) + 1))
+    at_least = len(order) - np.searchsorted(order, observed - slack, "left")
+    above = float((0.5 * (beyond + at_least) + 0.5).mean() / (len(order) + 1))
     return PredictiveCheck(
         statistic=name, observed=float(np.median(observed)), low=float(low), high=float(high), p_value=above
     )
 
 
 def _prepare_mean_comparison(
-    rng: np.random.Generator, draft: FittedModel, cells: IntArray
+    rng: np.random.Generator, fitted: FittedModel, cells: IntArray
 ) -> tuple[set[str], tuple[CellSampler, CellSampler]]:
-    """Statistics to compare, draws of means given the logs, and draws of means from the fit.
+    """Prepare a comparison of means: the statistics, draws of means given the logs, and draws of means from the fit.
 
-    How arms were chosen, and when campaigns ended, does not matter to what logs say about means, as long as it depended on
-    the logs. So if the fit is right, means drawn given the logs are means of the fit, all together, whatever the policy;
-    means of rewards are not.
+    The choice of arms and the ends of campaigns do not bias the posterior of means, as long as they depended on the
+    logs alone. So if the fit is right, means drawn given the logs have jointly the distribution of the fit, for any
+    policy. Means of rewards do not.
     """
 
-    def known(size: int) -> tuple[FloatArray, FloatArray]:
-        means = draft.posterior_sampler(rng, size, cells)
+    def draw_posterior_means(size: int) -> tuple[FloatArray, FloatArray]:
+        means = fitted.posterior_sampler(rng, size, cells)
         return means, means
 
-    def fresh(size: int) -> tuple[FloatArray, FloatArray]:
-        means = (draft.within_campaign_sampler or draft.prior_sampler)(rng, size, cells)
+    def draw_prior_means(size: int) -> tuple[FloatArray, FloatArray]:
+        means = (fitted.within_campaign_sampler or fitted.prior_sampler)(rng, size, cells)
         return means, means
 
-    # Campaigns that are only drawn again have no distribution; the lead is a matter inside them.
-    whole = (
+    # Resampled campaigns have no distribution, so that only the lead within them is compared.
+    compared = (
         {BEST_ARM_LEAD}
-        if draft.within_campaign_sampler
+        if fitted.within_campaign_sampler
         else {ARM_SPREAD, BEST_ARM_LEAD, ARM_CORRELATION, RANK_STABILITY}
     )
-    return whole, (known, fresh)
+    return compared, (draw_posterior_means, draw_prior_means)
 
 
 def _select_checked_cells(logs: Logs, rng: np.random.Generator) -> tuple[IntArray, list[str]]:
-    """The cells to check: all, or those of some campaigns; of a campaign that has too many by itself, some arms."""
+    """Select the cells to check: all, those of some campaigns, or some arms of one large campaign."""
     if len(logs.pulls) <= MAX_CHECKED_CELLS:
         return np.arange(len(logs.pulls)), []
-    some = sample_campaigns(logs.arm_counts, MAX_CHECKED_CELLS, rng)
-    note = f"checks look at {len(some):,} of {len(logs.campaigns):,} campaigns, chosen at random"
-    cells = np.flatnonzero(np.isin(logs.campaign, some))
+    campaigns = sample_campaigns(logs.arm_counts, MAX_CHECKED_CELLS, rng)
+    note = f"checks look at {len(campaigns):,} of {len(logs.campaigns):,} campaigns, chosen at random"
+    cells = np.flatnonzero(np.isin(logs.campaign, campaigns))
     if len(cells) <= MAX_CHECKED_CELLS:
         return cells, [note]
     note = f"checks look at {MAX_CHECKED_CELLS:,} of the {len(cells):,} arms of one campaign, chosen at random"
@@ -256,20 +256,20 @@ def _select_checked_cells(logs: Logs, rng: np.random.Generator) -> tuple[IntArra
 
 
 def _replay_cells(
-    rng: np.random.Generator, size: int, logs: Logs, draft: FittedModel, cells: IntArray
+    rng: np.random.Generator, size: int, logs: Logs, fitted: FittedModel, cells: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Cell means and squares of logs that the fit makes."""
-    means, pulls = draft.prior_sampler(rng, size, cells), logs.pulls[cells]
-    if draft.rewards == "binary":
-        found = rng.binomial(pulls, means) / pulls
-        return found, pulls * found * (1 - found)
-    if draft.rewards == "real":
-        found = rng.normal(means, draft.reward_scale / np.sqrt(pulls))
-        # The variance of a sum of squares holds the kurtosis; a scaled chi-square with as much stands for its law.
+    """Draw cell means and squares of logs from the fit."""
+    means, pulls = fitted.prior_sampler(rng, size, cells), logs.pulls[cells]
+    if fitted.rewards == "binary":
+        cell_means = rng.binomial(pulls, means) / pulls
+        return cell_means, pulls * cell_means * (1 - cell_means)
+    if fitted.rewards == "real":
+        cell_means = rng.normal(means, fitted.reward_scale / np.sqrt(pulls))
+        # The variance of a sum of squares depends on the kurtosis. A scaled chi-square with that variance approximates it.
         degrees = np.maximum(pulls - 1, 1e-9)
-        free = degrees / (1 + 0.5 * draft.excess_kurtosis * degrees / pulls)
-        return found, draft.reward_scale**2 * degrees * rng.chisquare(free, found.shape) / free
+        free = degrees / (1 + 0.5 * fitted.excess_kurtosis * degrees / pulls)
+        return cell_means, fitted.reward_scale**2 * degrees * rng.chisquare(free, cell_means.shape) / free
     # A mean of beta rewards is nearly beta with the same mean and variance; of one reward, exactly.
-    size_of = np.maximum(pulls * (draft.reward_scale + 1) - 1, 1e-9)
+    size_of = np.maximum(pulls * (fitted.reward_scale + 1) - 1, 1e-9)
     safe = np.clip(means, 1e-12, 1 - 1e-12)
     return rng.beta(size_of * safe, size_of * (1 - safe)), np.zeros_like(means)

@@ -1,4 +1,4 @@
-"""What is looked at in logs and in replayed logs: the statistics that matter to a bandit."""
+"""The statistics of logs and of replayed logs that matter to a bandit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CellStatistic = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 def make_statistics(logs: Logs, cells: IntArray, rewards: str) -> Iterator[tuple[str, CellStatistic]]:
-    """The statistics that matter to a bandit, as far as these logs have them."""
+    """Yield the statistics that matter to a bandit, as far as these logs have them."""
     pulls = logs.pulls[cells].astype(float)
     campaign = np.unique(logs.campaign[cells], return_inverse=True)[1]
     arm = logs.arm[cells]
@@ -49,16 +49,16 @@ def make_statistics(logs: Logs, cells: IntArray, rewards: str) -> Iterator[tuple
         yield ZERO_SHARE, lambda means, squares: (means == 0).mean(axis=1)
     share = pulls / pulls.sum()
     yield WEIGHTED_SPREAD, lambda means, squares: np.sqrt(np.maximum(means**2 @ share - (means @ share) ** 2, 0.0))
-    twice = pulls > 1
-    if rewards == "real" and twice.sum() > 1:
-        degrees = pulls[twice] - 1
-        yield NOISE_DIFFERENCE, lambda means, squares: np.sqrt(squares[:, twice] / degrees).std(axis=1)
+    is_repeated = pulls > 1
+    if rewards == "real" and is_repeated.sum() > 1:
+        degrees = pulls[is_repeated] - 1
+        yield NOISE_DIFFERENCE, lambda means, squares: np.sqrt(squares[:, is_repeated] / degrees).std(axis=1)
     if logs.features is not None and (widths > logs.features.shape[1]).any():
         yield FEATURE_MISFIT, _make_misfit_statistic(logs.features[cells], campaign, pulls)
 
 
 def _make_group_sum(group: IntArray) -> tuple[Callable[[FloatArray], FloatArray], IntArray, IntArray]:
-    """A function that sums rows of cells by group, the size of each group, and the place of each cell's group."""
+    """Make a function that sums rows of cells by group, with the group sizes and the number of each cell's group."""
     number, sizes = np.unique(group, return_inverse=True, return_counts=True)[1:]
     order = np.argsort(number, kind="stable")
     starts = np.cumsum(sizes) - sizes
@@ -66,30 +66,30 @@ def _make_group_sum(group: IntArray) -> tuple[Callable[[FloatArray], FloatArray]
 
 
 def make_lead_statistic(campaign: IntArray, widths: IntArray) -> CellStatistic:
-    """The best arm's mean less the second best, averaged over campaigns with two arms or more.
+    """Make the best arm's mean minus the second best, averaged over campaigns with two arms or more.
 
-    A table of campaigns by arms would be as wide as the widest of them; cells in a row need no more room than they take.
+    A table of campaigns by arms would be as wide as the widest of them, so that cells are stored in a row.
     """
     starts = np.concatenate([[0], np.cumsum(widths)[:-1]])
-    several = widths > 1
+    has_several = widths > 1
 
-    def statistic(means: FloatArray, squares: FloatArray) -> FloatArray:
+    def compute_statistic(means: FloatArray, squares: FloatArray) -> FloatArray:
         best = np.maximum.reduceat(means, starts, axis=1)
         is_best = means == best[:, campaign]
-        others = np.maximum.reduceat(np.where(is_best, -np.inf, means), starts, axis=1)
+        second_best = np.maximum.reduceat(np.where(is_best, -np.inf, means), starts, axis=1)
         alone = np.add.reduceat(is_best, starts, axis=1, dtype=np.int64) == 1
-        return np.asarray(np.where(alone, best - others, 0.0)[:, several].mean(axis=1))
+        return np.asarray(np.where(alone, best - second_best, 0.0)[:, has_several].mean(axis=1))
 
-    return statistic
+    return compute_statistic
 
 
 def _make_correlation_statistic(campaign: IntArray, arm: IntArray, same_arms: bool) -> CellStatistic:
-    """The correlation of two arms' means in a campaign; where arms come back, around each arm's own mean."""
+    """Make the correlation of two arms' means in a campaign, around each arm's own mean if arms repeat."""
     by_campaign, widths, _ = _make_group_sum(campaign)
     by_arm, often, number = _make_group_sum(arm)
     pairs = float((widths * (widths - 1)).sum())
 
-    def statistic(means: FloatArray, squares: FloatArray) -> FloatArray:
+    def compute_statistic(means: FloatArray, squares: FloatArray) -> FloatArray:
         if same_arms:
             centre = (by_arm(means) / often)[:, number]
         else:
@@ -99,33 +99,33 @@ def _make_correlation_statistic(campaign: IntArray, arm: IntArray, same_arms: bo
         products = (by_campaign(away) ** 2).sum(axis=1) - total
         return np.asarray((products / pairs) / np.maximum(total / means.shape[1], 1e-300))
 
-    return statistic
+    return compute_statistic
 
 
 def _make_rank_statistic(arm: IntArray) -> CellStatistic:
-    """The spread of arms' averages over campaigns, of arms that come back."""
+    """Make the spread of arms' averages over campaigns, for arms in several of them."""
     by_arm, often, _ = _make_group_sum(arm)
 
-    def statistic(means: FloatArray, squares: FloatArray) -> FloatArray:
+    def compute_statistic(means: FloatArray, squares: FloatArray) -> FloatArray:
         return np.asarray((by_arm(means) / often)[:, often > 1].std(axis=1))
 
-    return statistic
+    return compute_statistic
 
 
 def _make_misfit_statistic(features: FloatArray, campaign: IntArray, pulls: FloatArray) -> CellStatistic:
-    """Weighted squares of cell means around the best linear function of features in each campaign."""
+    """Make the weighted squares of cell means around the best linear function of features in each campaign."""
     starts = np.searchsorted(campaign, np.arange(campaign.max() + 2))
     spaces = []
     for begin, end in pairwise(starts):
         weighted = features[begin:end] * np.sqrt(pulls[begin:end])[:, None]
-        left, sizes, _ = np.linalg.svd(weighted, full_matrices=False)
-        spaces.append(left[:, sizes > 1e-9 * sizes[0]])
+        rotation, sizes, _ = np.linalg.svd(weighted, full_matrices=False)
+        spaces.append(rotation[:, sizes > 1e-9 * sizes[0]])
 
-    def statistic(means: FloatArray, squares: FloatArray) -> FloatArray:
+    def compute_statistic(means: FloatArray, squares: FloatArray) -> FloatArray:
         weighted = means * np.sqrt(pulls)
-        found = (weighted**2).sum(axis=1)
+        squares_ = (weighted**2).sum(axis=1)
         for begin, end, space in zip(starts[:-1], starts[1:], spaces, strict=True):
-            found -= ((weighted[:, begin:end] @ space) ** 2).sum(axis=1)
-        return np.asarray(np.maximum(found, 0.0) / len(pulls))
+            squares_ -= ((weighted[:, begin:end] @ space) ** 2).sum(axis=1)
+        return np.asarray(np.maximum(squares_, 0.0) / len(pulls))
 
-    return statistic
+    return compute_statistic

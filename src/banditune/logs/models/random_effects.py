@@ -1,9 +1,9 @@
 """Vectors theta, one for each campaign, from a common Gaussian: its mean and covariance by restricted likelihood.
 
-The campaigns' data come in through their posterior distributions alone, which the linear and the logistic model
-compute each in its own way. With posterior means e and covariances V under N(mu, S), and Q the inverse of S, the slopes of
-the log likelihood are sums of u = Q (e - mu) for mu and of (u u' - W) / 2 for S, with W = Q - Q V Q; W is also what a
-campaign tells about mu. These formulas hold when a campaign tells nothing about some directions. Integrating mu out
+The campaigns' data come in through their posterior distributions alone, which the linear and the logistic model compute
+each in its own way. With posterior means e and covariances V under N(mu, S), and Q the inverse of S, the slopes of the
+log likelihood are sums of u = Q (e - mu) for mu and of (u u' - W) / 2 for S, with W = Q - Q V Q; W is also a campaign's
+information on mu. These formulas hold if a campaign has no information on some directions. Integrating mu out
 (restricted likelihood) adds W C W to u u', where C is the inverse of the sum of W.
 """
 
@@ -25,13 +25,13 @@ MAX_SCORING_ROUNDS = 60
 
 
 MIN_VARIANCE_SHARE = 1e-3
-"""A direction has lost its spread when its variance is this share of the mean variance."""
+"""A direction counts as without spread if its variance is below this share of the mean variance."""
 
 
 class CampaignPosteriors(NamedTuple):
-    """Of every campaign's theta: mean, covariance; what the campaign tells, W; the log likelihood of all together.
+    """The mean and covariance of every campaign's theta, its information W, and the log likelihood of all together.
 
-    W is asked for by itself: from covariances that are known by sampling it may come out negative.
+    W is a separate field, because computed from sampled covariances it could be negative.
     """
 
     means: FloatArray
@@ -52,16 +52,16 @@ class ScoringTerms(NamedTuple):
 
 
 def compute_mean_information(precision: FloatArray, covariance: FloatArray) -> FloatArray:
-    """What campaigns tell about the mean, W, where their data tell about theta with such a precision."""
-    found = precision @ np.linalg.inv(np.eye(len(covariance)) + covariance @ precision)
-    return np.asarray((found + found.transpose(0, 2, 1)) / 2)
+    """Compute the information of campaigns on the mean, W, from the precision of their data on theta."""
+    information = precision @ np.linalg.inv(np.eye(len(covariance)) + covariance @ precision)
+    return np.asarray((information + information.transpose(0, 2, 1)) / 2)
 
 
 class FittedGaussian(NamedTuple):
     """A fitted Gaussian: mean, covariance, covariance of the mean's error, degrees of freedom of variances and of means.
 
-    `kept` says that the covariance had to be kept from losing a direction. It is a sum of `basis`, with weights whose
-    errors have the covariance `uncertainty`.
+    `is_regularized` says that the covariance would have had a direction without variance. It is a sum of
+    `covariance_basis`, and the errors of the weights have the covariance `weight_covariance`.
     """
 
     mean: FloatArray
@@ -76,14 +76,14 @@ class FittedGaussian(NamedTuple):
 
 
 def make_covariance_basis(dims: int, kind: str) -> FloatArray:
-    """Matrices whose sums are the covariances looked for: "full", "diagonal", or "alike" (one variance, one covariance)."""
+    """Make matrices that span covariances: "full", "diagonal", or "alike" (one variance, one covariance)."""
     if kind == "alike":
         return np.stack([np.eye(dims), np.ones((dims, dims)) - np.eye(dims)])
     pairs = [(k, l) for k in range(dims) for l in range(k, dims if kind == "full" else k + 1)]  # noqa: E741
-    found = np.zeros((len(pairs), dims, dims))
-    for place, (k, other) in enumerate(pairs):
-        found[place, k, other] = found[place, other, k] = 1.0
-    return found
+    basis = np.zeros((len(pairs), dims, dims))
+    for position, (row, column) in enumerate(pairs):
+        basis[position, row, column] = basis[position, column, row] = 1.0
+    return basis
 
 
 def fit_random_effects(
@@ -93,21 +93,21 @@ def fit_random_effects(
     basis: FloatArray,
     precision: float = 1e-9,
     slack: float = 1e-6,
-    kept: bool = False,
+    regularized: bool = False,
 ) -> FittedGaussian:
-    """The Gaussian of the highest restricted likelihood.
+    """Fit the Gaussian by restricted maximum likelihood.
 
-    Where that would have directions without spread, half the log of the determinant is added to the likelihood, which
-    keeps the covariance proper (Chung and others, 2015): problems take no other, and no spread is a strong claim. With
-    `kept` it is known that this is needed.
+    If that has directions without spread, half the log of the determinant is added to the likelihood, which keeps the
+    covariance proper (Chung and others, 2015). Problems need a proper one, and no spread would be a strong claim. With
+    `regularized` this is done at once.
     """
-    if kept:
+    if regularized:
         return _run_fisher_scoring(posterior_at, mean, covariance, basis, precision, slack, 1.0)
-    found = _run_fisher_scoring(posterior_at, mean, covariance, basis, precision, slack, 0.0)
+    fitted = _run_fisher_scoring(posterior_at, mean, covariance, basis, precision, slack, 0.0)
     return (
         _run_fisher_scoring(posterior_at, mean, covariance, basis, precision, slack, 1.0)
-        if found.is_regularized
-        else found
+        if fitted.is_regularized
+        else fitted
     )
 
 
@@ -118,86 +118,86 @@ def _run_fisher_scoring(
     basis: FloatArray,
     precision: float,
     slack: float,
-    kept: float,
+    regularized: float,
 ) -> FittedGaussian:
-    """Fisher scoring until it promises to raise the log likelihood by less than `precision`.
+    """Run Fisher scoring until the predicted gain in the log likelihood is below `precision`.
 
-    A step that lowers it, by more than `slack`, is halved, then one of EM is taken. `kept` is the weight of the
-    determinant. Without it, it ends where a direction has lost its spread.
+    A step that lowers it by more than `slack` is halved. At last a step of EM is made. `regularized` is the weight of the
+    determinant. Without it, the search ends when a direction has no spread.
     """
     posterior = posterior_at(mean, covariance)
-    known = compute_scoring_terms(posterior, mean, covariance, kept)
-    lost = False
+    terms = compute_scoring_terms(posterior, mean, covariance, regularized)
+    has_lost = False
     for _ in range(MAX_SCORING_ROUNDS):
-        step, _, promised = _compute_scoring_step(known, basis)
-        shift = known.mean_error_covariance @ known.mean_slopes.sum(axis=0)
-        if promised + 0.5 * float(shift @ known.mean_slopes.sum(axis=0)) < precision or lost:
+        step, _, promised = _compute_scoring_step(terms, basis)
+        shift = terms.mean_error_covariance @ terms.mean_slopes.sum(axis=0)
+        if promised + 0.5 * float(shift @ terms.mean_slopes.sum(axis=0)) < precision or has_lost:
             break
         for part in (1.0, 0.5, 0.25, 0.1, 0.0):
-            # The last resort never lowers the likelihood: a step of EM, part 0.
-            change = step * part if part else _compute_em_step(known, covariance, basis)
+            # A step of EM, part 0, never lowers the likelihood.
+            change = step * part if part else _compute_em_step(terms, covariance, basis)
             trial, centre = _limit_covariance_change(covariance, change), mean + (part or 1.0) * shift
             posterior = posterior_at(centre, trial)
-            found = compute_scoring_terms(posterior, centre, trial, kept)
-            if found.restricted_likelihood >= known.restricted_likelihood - slack:
+            trial_terms = compute_scoring_terms(posterior, centre, trial, regularized)
+            if trial_terms.restricted_likelihood >= terms.restricted_likelihood - slack:
                 break
-        stuck = not part and found.restricted_likelihood < known.restricted_likelihood + precision
-        mean, covariance, known = centre, trial, found
-        lost = not kept and _has_lost_direction(covariance, known)
+        stuck = not part and trial_terms.restricted_likelihood < terms.restricted_likelihood + precision
+        mean, covariance, terms = centre, trial, trial_terms
+        has_lost = not regularized and _has_lost_direction(covariance, terms)
         if stuck:
             break
-    information = _compute_scoring_step(known, basis)[1]
+    information = _compute_scoring_step(terms, basis)[1]
     # The mean is estimated too: that costs one campaign.
     error: FloatArray = np.asarray(
-        np.linalg.pinv(information * (1 - 1 / len(known.mean_slopes)), hermitian=True), np.float64
+        np.linalg.pinv(information * (1 - 1 / len(terms.mean_slopes)), hermitian=True), np.float64
     )
     variance = np.einsum("akk,ab,bkk->k", basis, error, basis)
     degrees = 2 * np.diag(covariance) ** 2 / np.maximum(variance, 1e-300)
-    degrees = np.minimum(degrees, len(known.mean_slopes) * len(mean))
+    degrees = np.minimum(degrees, len(terms.mean_slopes) * len(mean))
     return FittedGaussian(
         mean,
         covariance,
-        known.mean_error_covariance,
+        terms.mean_error_covariance,
         degrees,
-        _compute_mean_degrees(known, basis, error),
+        _compute_mean_degrees(terms, basis, error),
         posterior,
-        bool(kept) or lost,
+        bool(regularized) or has_lost,
         basis,
         error,
     )
 
 
-def _has_lost_direction(covariance: FloatArray, known: ScoringTerms) -> bool:
-    """Whether a direction has lost its spread beside the others, or all have beside what campaigns leave open."""
+def _has_lost_direction(covariance: FloatArray, terms: ScoringTerms) -> bool:
+    """Return whether a direction has hardly any variance, compared with the others or with the error of the posteriors."""
     values = np.linalg.eigvalsh(covariance)
-    open_still = len(known.mean_slopes) * float(np.diag(known.mean_error_covariance).mean())
-    return bool(values[0] < MIN_VARIANCE_SHARE * values.mean() or values.mean() < MIN_VARIANCE_SHARE * open_still)
+    posterior_error = len(terms.mean_slopes) * float(np.diag(terms.mean_error_covariance).mean())
+    return bool(values[0] < MIN_VARIANCE_SHARE * values.mean() or values.mean() < MIN_VARIANCE_SHARE * posterior_error)
 
 
-def _compute_mean_degrees(known: ScoringTerms, basis: FloatArray, uncertainty: FloatArray) -> FloatArray:
-    """Degrees of freedom of the mean's errors (Satterthwaite): how sure C is, which depends on the covariance."""
-    follow = known.mean_information @ known.mean_error_covariance
-    slopes = np.einsum("abc,ibk,ick->ak", basis, follow, follow, optimize=True)
+def _compute_mean_degrees(terms: ScoringTerms, basis: FloatArray, uncertainty: FloatArray) -> FloatArray:
+    """Compute the degrees of freedom of the mean's errors (Satterthwaite), from the error of C, which depends on S."""
+    shrinkage = terms.mean_information @ terms.mean_error_covariance
+    slopes = np.einsum("abc,ibk,ick->ak", basis, shrinkage, shrinkage, optimize=True)
     variance = np.einsum("ak,ab,bk->k", slopes, uncertainty, slopes)
-    return np.asarray(2 * np.diag(known.mean_error_covariance) ** 2 / np.maximum(variance, 1e-300))
+    return np.asarray(2 * np.diag(terms.mean_error_covariance) ** 2 / np.maximum(variance, 1e-300))
 
 
 def _limit_covariance_change(covariance: FloatArray, change: FloatArray) -> FloatArray:
-    """The covariance after a change, except that no direction loses more than nine tenths of its variance at once."""
+    """Limit a change of the covariance, so that no direction loses more than nine tenths of its variance at once."""
     values, vectors = np.linalg.eigh(covariance)
     root = (vectors * np.sqrt(values)) @ vectors.T
     inverse = (vectors / np.sqrt(values)) @ vectors.T
     ratios, turned = np.linalg.eigh(inverse @ (covariance + change) @ inverse)
     if ratios[0] >= 0.1:
         return covariance + change
-    found = root @ (turned * np.maximum(ratios, 0.1)) @ turned.T @ root
-    return np.asarray((found + found.T) / 2)
+    limited = root @ (turned * np.maximum(ratios, 0.1)) @ turned.T @ root
+    return np.asarray((limited + limited.T) / 2)
 
 
 def compute_scoring_terms(
-    posterior: CampaignPosteriors, mean: FloatArray, covariance: FloatArray, kept: float = 0.0
+    posterior: CampaignPosteriors, mean: FloatArray, covariance: FloatArray, regularized: float = 0.0
 ) -> ScoringTerms:
-    """What scoring needs, from posteriors."""
+    """Compute the terms of scoring from posteriors."""
     inverse = np.linalg.inv(covariance)
     pull = (posterior.means - mean) @ inverse
     mean_information = posterior.mean_information
@@ -212,63 +212,66 @@ def compute_scoring_terms(
         )
     spread = np.linalg.inv(total)
     around = np.einsum("iab,bc,icd->ad", mean_information, spread, mean_information, optimize=True)
-    lost = inverse @ (len(pull) * covariance - posterior.covariances.sum(axis=0)) @ inverse
-    slope = 0.5 * (pull.T @ pull - lost + around)
+    information_loss = inverse @ (len(pull) * covariance - posterior.covariances.sum(axis=0)) @ inverse
+    slope = 0.5 * (pull.T @ pull - information_loss + around)
     likelihood = posterior.evidence - 0.5 * float(size)
-    if kept:
-        # Its slope and curvature are those of a campaign that tells everything and pulls nowhere.
-        slope = slope + 0.5 * kept * inverse
-        likelihood += 0.5 * kept * float(np.linalg.slogdet(covariance)[1])
-    return ScoringTerms(pull, mean_information, spread, slope, np.asarray(kept * inverse, np.float64), likelihood)
+    if regularized:
+        # Its slope and curvature are those of a campaign with full information and no slope.
+        slope = slope + 0.5 * regularized * inverse
+        likelihood += 0.5 * regularized * float(np.linalg.slogdet(covariance)[1])
+    return ScoringTerms(
+        pull, mean_information, spread, slope, np.asarray(regularized * inverse, np.float64), likelihood
+    )
 
 
-def _compute_scoring_step(known: ScoringTerms, basis: FloatArray) -> tuple[FloatArray, FloatArray, float]:
-    """A step of Fisher scoring in the covariance, the information about its parts, and the gain that it promises."""
-    count, dims = known.mean_slopes.shape
-    flat = np.concatenate([known.mean_information, known.curvature[None]]).reshape(count + 1, dims * dims)
+def _compute_scoring_step(terms: ScoringTerms, basis: FloatArray) -> tuple[FloatArray, FloatArray, float]:
+    """Compute a step of Fisher scoring in the covariance, the information about its parts, and the predicted gain."""
+    count, dims = terms.mean_slopes.shape
+    flat = np.concatenate([terms.mean_information, terms.curvature[None]]).reshape(count + 1, dims * dims)
     # Sums of W[j, k] W[l, n], in the order k, l, n, j: half its product with two parts is their information.
     products = (flat.T @ flat).reshape(dims, dims, dims, dims).transpose(1, 2, 3, 0).reshape(dims**2, dims**2)
     parts = basis.reshape(len(basis), dims**2)
     information = 0.5 * parts @ products @ parts.T
-    along = parts @ known.covariance_slope.ravel()
-    weights = np.linalg.lstsq(information, along, rcond=1e-12)[0]
-    return np.einsum("a,akl->kl", weights, basis), information, 0.5 * float(weights @ along)
+    projection = parts @ terms.covariance_slope.ravel()
+    weights = np.linalg.lstsq(information, projection, rcond=1e-12)[0]
+    return np.einsum("a,akl->kl", weights, basis), information, 0.5 * float(weights @ projection)
 
 
-def _compute_em_step(known: ScoringTerms, covariance: FloatArray, basis: FloatArray) -> FloatArray:
-    """A step of the EM algorithm, brought back to covariances of the wanted kind."""
-    step = (2 / len(known.mean_slopes)) * covariance @ known.covariance_slope @ covariance
+def _compute_em_step(terms: ScoringTerms, covariance: FloatArray, basis: FloatArray) -> FloatArray:
+    """Compute a step of the EM algorithm, projected on covariances of the given kind."""
+    step = (2 / len(terms.mean_slopes)) * covariance @ terms.covariance_slope @ covariance
     sizes = np.einsum("akl,akl->a", basis, basis)
     return np.asarray(np.einsum("akl,kl,a,amn->mn", basis, step, 1 / sizes, basis))
 
 
 def summarize_gaussian(gauss: FittedGaussian, names: Sequence[str], confidence: float) -> tuple[FittedParameter, ...]:
-    """Means with Student's t, standard deviations with a scaled chi-square: right where every theta is well known."""
-    found = []
+    """Summarise means with Student's t and standard deviations with a scaled chi-square, exact if every theta is known."""
+    parameters = []
     tail = 0.5 + confidence / 2
-    for place, name in enumerate(names):
-        mean, degrees = float(gauss.mean[place]), float(gauss.mean_degrees[place])
+    for position, name in enumerate(names):
+        mean, degrees = float(gauss.mean[position]), float(gauss.mean_degrees[position])
         reach = compute_student_quantile(tail, round(min(max(degrees, 1), 1e6))) * math.sqrt(
-            gauss.mean_error_covariance[place, place]
+            gauss.mean_error_covariance[position, position]
         )
-        found.append(FittedParameter(name=f"mean[{name}]", value=mean, low=mean - reach, high=mean + reach))
-    for place, name in enumerate(names):
-        sd, degrees = math.sqrt(gauss.covariance[place, place]), float(gauss.degrees[place])
+        parameters.append(FittedParameter(name=f"mean[{name}]", value=mean, low=mean - reach, high=mean + reach))
+    for position, name in enumerate(names):
+        sd, degrees = math.sqrt(gauss.covariance[position, position]), float(gauss.degrees[position])
         low, high = 0.0, math.inf
-        if degrees >= 1:  # with less, the logs say next to nothing about this number
+        if degrees >= 1:  # with less, the logs have hardly any information on this number
             low, high = (
-                sd * math.sqrt(degrees / compute_chi_square_quantile(level, degrees)) for level in (tail, 1 - tail)
+                sd * math.sqrt(degrees / compute_chi_square_quantile(quantile, degrees))
+                for quantile in (tail, 1 - tail)
             )
-        found.append(FittedParameter(name=f"sd[{name}]", value=sd, low=low, high=high))
-    return tuple(found)
+        parameters.append(FittedParameter(name=f"sd[{name}]", value=sd, low=low, high=high))
+    return tuple(parameters)
 
 
 def rescale_gaussian(gauss: FittedGaussian, scale: FloatArray) -> FittedGaussian:
-    """The same Gaussian for features that are so many times as large."""
+    """Rescale the Gaussian for features that are larger by these factors."""
     both = np.outer(scale, scale)
-    known = gauss.posterior
+    terms = gauss.posterior
     posterior = CampaignPosteriors(
-        known.means / scale, known.covariances / both, known.mean_information * both, known.evidence
+        terms.means / scale, terms.covariances / both, terms.mean_information * both, terms.evidence
     )
     covariance, error = gauss.covariance / both, gauss.mean_error_covariance / both
     return gauss._replace(
@@ -277,7 +280,7 @@ def rescale_gaussian(gauss: FittedGaussian, scale: FloatArray) -> FittedGaussian
 
 
 def estimate_mean_correlation(gauss: FittedGaussian, confidence: float) -> FittedParameter:
-    """The mean correlation of two coordinates; the interval is by the delta method on Fisher's scale."""
+    """Estimate the mean correlation of two coordinates, with an interval by the delta method on Fisher's scale."""
     sizes = np.einsum("akl,akl->a", gauss.covariance_basis, gauss.covariance_basis)
     weights = np.einsum("akl,kl->a", gauss.covariance_basis, gauss.covariance) / sizes
 

@@ -23,7 +23,7 @@ LONG_CELL_PULLS = 20
 
 
 MIN_SHAPE_RESIDUALS = 100
-"""Fewer residuals do not tell a shape."""
+"""Fewer residuals are too few to estimate a distribution."""
 
 
 RESIDUAL_DIGITS = 6
@@ -31,7 +31,7 @@ RESIDUAL_DIGITS = 6
 
 
 def pool_residuals(logs: Logs) -> tuple[float, ...]:
-    """The shape of all rewards, as a problem takes it; empty where it is not known."""
+    """Pool the residuals of all rewards for a problem; empty if there are too few."""
     residuals = _select_residuals(logs)
     return (
         ()
@@ -43,13 +43,13 @@ def pool_residuals(logs: Logs) -> tuple[float, ...]:
 
 
 def split_residuals_by_arm(logs: Logs) -> tuple[tuple[float, ...], ...]:
-    """A row of residuals for each arm's name, whose sizes may differ; arms with few of them have those of all."""
+    """Make a row of residuals for each arm's name; arms with few of them have those of all."""
     residuals = _select_residuals(logs)
     size = 2 * MAX_PROBLEM_RESIDUALS // len(logs.arms)
     if residuals is None or size < MIN_SHAPE_RESIDUALS:
         return ()
     arm = logs.arm[residuals.cell]
-    rows = [residuals.value[arm == place] for place in range(len(logs.arms))]
+    rows = [residuals.value[arm == arm_index] for arm_index in range(len(logs.arms))]
     return _round_residuals(
         np.stack(
             [condense_residuals(row if len(row) >= MIN_SHAPE_RESIDUALS else residuals.value, size) for row in rows]
@@ -58,18 +58,22 @@ def split_residuals_by_arm(logs: Logs) -> tuple[tuple[float, ...], ...]:
 
 
 def _select_residuals(logs: Logs) -> ResidualSample | None:
-    """The residuals to use: of long cells, where these have half of them; None where there are too few."""
-    found = logs.residuals
-    if found is None:
+    """Select the residuals to use: of long cells, if these have half of them; None if there are too few."""
+    residual_sample = logs.residuals
+    if residual_sample is None:
         return None
-    long = logs.pulls[found.cell] >= LONG_CELL_PULLS
+    long = logs.pulls[residual_sample.cell] >= LONG_CELL_PULLS
     if 2 * np.count_nonzero(long) >= len(long):
-        found = ResidualSample(found.cell[long], found.value[long])
-    return found if len(found.value) >= MIN_SHAPE_RESIDUALS and np.ptp(found.value) > 0 else None
+        residual_sample = ResidualSample(residual_sample.cell[long], residual_sample.value[long])
+    return (
+        residual_sample
+        if len(residual_sample.value) >= MIN_SHAPE_RESIDUALS and np.ptp(residual_sample.value) > 0
+        else None
+    )
 
 
 def condense_residuals(values: FloatArray, size: int) -> FloatArray:
-    """As many values for these: means of neighbours, or some twice."""
+    """Make this number of values from residuals: means of neighbours, or some twice."""
     order = np.sort(values)
     if len(order) <= size:
         return np.asarray(order[np.arange(size) * len(order) // size])
@@ -78,23 +82,23 @@ def condense_residuals(values: FloatArray, size: int) -> FloatArray:
 
 
 def _round_residuals(table: FloatArray) -> tuple[tuple[float, ...], ...]:
-    """Rows with mean 0 and together with mean square 1, in few digits: files are read by people too."""
+    """Round rows with mean 0 and together with mean square 1 to few digits, because people read the files, too."""
     away = table - table.mean(axis=1, keepdims=True)
     away /= math.sqrt(float((away**2).mean()))
     return tuple(tuple(float(f"{value:.{RESIDUAL_DIGITS}g}") for value in row) for row in away.tolist())
 
 
 def compute_excess_kurtosis(logs: Logs) -> float:
-    """How much heavier the rewards' tails are than those of a normal law, 0; not below -1, where squares hardly vary."""
-    found = _select_residuals(logs)
-    if found is None:
+    """Compute the excess kurtosis of rewards, 0 for normal ones; not below -1, where squares hardly vary."""
+    residual_sample = _select_residuals(logs)
+    if residual_sample is None:
         return 0.0
-    square = found.value**2
+    square = residual_sample.value**2
     return max(float((square**2).mean() / square.mean() ** 2) - 3.0, -1.0)
 
 
 def describe_reward_shape(logs: Logs, used: bool) -> str:
-    """A sentence on the shape that real rewards have in the fitted problem."""
+    """Describe the distribution of real rewards in the fitted problem."""
     if logs.residuals is None:
         return (
             "the logs hold sums only, so rewards are assumed to be Gaussian around their means; logs with a row per "

@@ -1,14 +1,13 @@
-"""How much arms differ within their campaigns, for judging: an estimate that is right where they do not differ at all.
+"""How much arms differ within their campaigns: an estimate for evaluation that is unbiased also if they do not differ.
 
-In a campaign the mean of cell i, an arm with n_i pulls, has the variance s + 1 / n_i around the campaign's centre.
-The unit is the variance of one reward, so that s, the spread, is 0 where arms are equal. An estimate that cannot be
-negative is too large there, and so is all that grows with it. This one may be negative: where the likelihood falls
-from s = 0 on, it is one step of Fisher scoring from there, slope over information, which has the mean 0 where arms do
-not differ.
+In a campaign the mean of cell i, an arm with n_i pulls, has the variance s + 1 / n_i around the campaign's centre. The
+unit is the variance of one reward, so that s, the spread, is 0 where arms are equal. An estimate that cannot be
+negative is too large then, and so is all that grows with it. This one may be negative. If the likelihood falls from s =
+0 on, it is one step of Fisher scoring from 0, slope over information. That has the mean 0 if arms do not differ.
 
-Its error is that of the quadratic form y' P P y behind the slope, where P takes the centre out and weighs by 1 / (s +
-1 / n_i). That has the mean tr P and the variance 2 tr PP, so (s + base) * degrees / chi-square(degrees) - base is
-what s may be, with base = tr P / tr PP - s and degrees = (tr P)^2 / tr PP. For equally many pulls of normal rewards
+Its error is that of the quadratic form y' P P y in the slope, where P subtracts the centre and weighs by 1 / (s + 1 / n_i).
+The form has the mean tr P and the variance 2 tr PP. So the posterior of s is (s + base) * degrees / chi-square(degrees) -
+base, with base = tr P / tr PP - s and degrees = (tr P)^2 / tr PP. For equally many pulls of normal rewards
 both are exact.
 """
 
@@ -38,11 +37,11 @@ from banditune.logs.models.likelihood_search import compute_chi_square_quantile,
 from banditune.logs.models.reward_shape import compute_excess_kurtosis, pool_residuals
 
 MAX_SPREAD_ROUNDS = 4
-"""So often each number is looked for while the others stay."""
+"""Rounds in which each number is maximised with the others fixed."""
 
 
 SLOPE_STEP_SHARE = 0.01
-"""Slopes at no spread are taken with steps of this share of what chance alone makes."""
+"""Steps of the finite differences at no spread, as a share of the spread by chance alone."""
 
 
 LOW_ESTIMATE_QUANTILE = 0.16
@@ -50,15 +49,15 @@ LOW_ESTIMATE_QUANTILE = 0.16
 
 
 MIN_SPREAD_SHARE = 1e-3
-"""A spread below this share of what chance alone makes is none."""
+"""A spread below this share of that by chance alone counts as none."""
 
 
 MAX_UNIT_SPREAD = 0.9
-"""The largest spread of rewards in [0, 1]: there arms pay always or never."""
+"""The largest spread of rewards in [0, 1], where all rewards of an arm are the same."""
 
 
 SMALLEST_SPREAD = 1e-12
-"""The smallest spread that is tried, where pulls are so many that chance makes less."""
+"""The smallest spread that is tried, even if chance makes less because of many pulls."""
 
 
 class SpreadEstimate(NamedTuple):
@@ -75,9 +74,9 @@ class SpreadEstimate(NamedTuple):
         A very low estimate is no evidence for a negative spread: it counts as the quantile `LOW_ESTIMATE_QUANTILE` without
         spread.
         """
-        least = self.chance_spread * compute_chi_square_quantile(LOW_ESTIMATE_QUANTILE, self.degrees) / self.degrees
+        smallest = self.chance_spread * compute_chi_square_quantile(LOW_ESTIMATE_QUANTILE, self.degrees) / self.degrees
         ratio = self.degrees / rng.chisquare(self.degrees, size)
-        return np.minimum(max(self.value + self.chance_spread, least) * ratio - self.chance_spread, self.upper_limit)
+        return np.minimum(max(self.value + self.chance_spread, smallest) * ratio - self.chance_spread, self.upper_limit)
 
 
 class CellPrecision(NamedTuple):
@@ -92,26 +91,26 @@ class CellPrecision(NamedTuple):
     degrees: float = math.inf
 
     def compute_traces(self, spread: float) -> tuple[float, float]:
-        """The traces of P and PP."""
+        """Compute the traces of P and PP."""
         first, second, third = self._sum_weights(spread)
         return float((first - second / first).sum()), float((second - 2 * third / first + (second / first) ** 2).sum())
 
-    def estimate_spread(self, value: float, slopes: FloatArray, most: float) -> SpreadEstimate:
-        """The estimate with its error, given the slope of each campaign's log likelihood there.
+    def estimate_spread(self, value: float, slopes: FloatArray, upper_limit: float) -> SpreadEstimate:
+        """Estimate the spread with its error, given the slope of each campaign's log likelihood there.
 
-        The variance is the larger of two: what the model says, and what the slopes' spread over campaigns says.
+        The variance is the larger of two: that of the model, and that of the slopes over campaigns.
         """
         spread = max(value, 0.0)
         trace, square = self.compute_traces(spread)
         first, second, _ = self._sum_weights(spread)
         weight = 1 / (spread + 1 / self.precision)
-        own = weight**2 * (1 - 2 * weight / first[self.campaign] + (second / first**2)[self.campaign])
+        diagonal = weight**2 * (1 - 2 * weight / first[self.campaign] + (second / first**2)[self.campaign])
         base = trace / square - spread
         # The variance of the quadratic form, with that of rewards' kurtosis and of the estimated variance of a reward.
-        variance = (2 * square + float((self.excess_kurtosis * (own / self.precision) ** 2).sum())) / square**2
+        variance = (2 * square + float((self.excess_kurtosis * (diagonal / self.precision) ** 2).sum())) / square**2
         variance += 2 * base**2 / self.degrees
         variance = max(variance, 4 * len(slopes) * float(slopes.var(ddof=1)) / square**2)
-        return SpreadEstimate(max(value, -base), base, 2 * (spread + base) ** 2 / variance, most)
+        return SpreadEstimate(max(value, -base), base, 2 * (spread + base) ** 2 / variance, upper_limit)
 
     def _sum_weights(self, spread: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         weight = 1 / (spread + 1 / self.precision)
@@ -119,9 +118,9 @@ class CellPrecision(NamedTuple):
 
 
 class ArmSpreadModel(Protocol):
-    """What campaigns say about their arms: the spread, and the slope of each campaign's log likelihood in it.
+    """The spread of arms within campaigns, and the slope of each campaign's log likelihood in it.
 
-    `unit` is the variance of a reward, the unit of the spread, in a typical campaign.
+    `reward_variance` is the variance of a reward, the unit of the spread, in a typical campaign.
     """
 
     spread: SpreadEstimate
@@ -129,17 +128,17 @@ class ArmSpreadModel(Protocol):
     reward_variance: float
 
     def compute_cell_parameters(self, spread: float) -> FloatArray:
-        """The two numbers of each cell's distribution at a spread above 0."""
+        """Compute the two parameters of each cell's distribution at a spread above 0."""
 
     def compute_cell_means(self, spread: float) -> FloatArray:
-        """The mean of each cell's distribution at a spread, which may be 0."""
+        """Compute the mean of each cell's distribution at a spread, which may be 0."""
 
     def make_problem_options(self) -> dict[str, Any]:
-        """What a problem with such arms has to know besides."""
+        """Make the other options of a problem with such arms."""
 
 
 def fit_arm_spread(logs: Logs) -> ArmSpreadModel:
-    """What these campaigns say about their arms, whatever features they have."""
+    """Fit how arms of these campaigns differ, without their features."""
     return NormalArmSpread(logs) if logs.rewards == "real" else BetaArmSpread(logs)
 
 
@@ -147,29 +146,31 @@ class BetaArmSpread:
     """Arms are beta around their campaign's centre, and the centres are integrated out (see `hierarchical_beta`)."""
 
     def __init__(self, logs: Logs) -> None:
-        self.v, _, self.given = count_successes(logs, 0.95)
+        self.v, _, self.counts = count_successes(logs, 0.95)
         self.rewards = logs.rewards
-        self.cells = make_beta_cells(logs.campaign, *self.given)
-        tell = sample_informative_campaigns(self.cells)
-        sampled = self.cells if len(tell) == self.cells.campaign_count else self.cells.select_campaigns(tell)
+        self.cells = make_beta_cells(logs.campaign, *self.counts)
+        informative = sample_informative_campaigns(self.cells)
+        sampled = (
+            self.cells if len(informative) == self.cells.campaign_count else self.cells.select_campaigns(informative)
+        )
         trials = sampled.successes + sampled.failures
-        pays = np.bincount(sampled.campaign, sampled.successes) / np.bincount(sampled.campaign, trials)
-        variance = np.maximum(pays * (1 - pays), 1e-300)[sampled.campaign]
+        reward_rates = np.bincount(sampled.campaign, sampled.successes) / np.bincount(sampled.campaign, trials)
+        variance = np.maximum(reward_rates * (1 - reward_rates), 1e-300)[sampled.campaign]
         excess = np.maximum((1 / variance - 6) / trials, 0.0) * (variance > 1e-300)
         noise = CellPrecision(sampled.campaign, trials, excess)
         value, best = self._fit_spread(sampled, noise)
         self.cells = self.cells._replace(centre_mean=best.centre_mean, centre_concentration=best.centre_concentration)
-        self.reward_variance = float((pays * (1 - pays)).mean())
+        self.reward_variance = float((reward_rates * (1 - reward_rates)).mean())
         trace, square = noise.compute_traces(max(value, 0.0))
         slopes = _compute_spread_slopes(best, max(value, 0.0), SLOPE_STEP_SHARE * trace / square)
         self.spread = noise.estimate_spread(value, slopes, MAX_UNIT_SPREAD)
         self.slopes = np.zeros(self.cells.campaign_count)
-        self.slopes[tell] = slopes
+        self.slopes[informative] = slopes
 
     def compute_cell_parameters(self, spread: float) -> FloatArray:
         size = _convert_spread_to_log_concentration(spread)
         centre = compute_campaign_evidence(self.cells, size)[1][self.cells.campaign]
-        return math.exp(size) * np.stack([centre, 1 - centre], axis=1) + np.stack(self.given, axis=1)
+        return math.exp(size) * np.stack([centre, 1 - centre], axis=1) + np.stack(self.counts, axis=1)
 
     def compute_cell_means(self, spread: float) -> FloatArray:
         pairs = self.compute_cell_parameters(max(spread, SMALLEST_SPREAD))
@@ -179,35 +180,37 @@ class BetaArmSpread:
         return {"v": self.v} if self.rewards == "unit" else {}
 
     def _fit_spread(self, cells: BetaCells, noise: CellPrecision) -> tuple[float, BetaCells]:
-        """The spread, and cells with the likeliest prior of their centres."""
+        """Fit the spread, and the prior of the centres."""
         trace, square = noise.compute_traces(0.0)
         chance = max(trace / square, SMALLEST_SPREAD)
-        none = _refit_centres(cells, MIN_SPREAD_SHARE * chance)
-        best, some = MIN_SPREAD_SHARE * chance, none
+        without_spread = _refit_centres(cells, MIN_SPREAD_SHARE * chance)
+        best, fitted = MIN_SPREAD_SHARE * chance, without_spread
         for _ in range(MAX_SPREAD_ROUNDS):
             before = best
-            best = _maximize_spread(partial(_compute_spread_likelihood, some), best, chance)
-            some = _refit_centres(some, best)
+            best = _maximize_spread(partial(_compute_spread_likelihood, fitted), best, chance)
+            fitted = _refit_centres(fitted, best)
             if abs(math.log(best / before)) < 0.01:
                 break
-        if best > 2 * MIN_SPREAD_SHARE * chance and _compute_spread_likelihood(some, best) > _compute_spread_likelihood(
-            none, MIN_SPREAD_SHARE * chance
-        ):
-            return best, some
-        return 2 * float(_compute_spread_slopes(none, 0.0, SLOPE_STEP_SHARE * chance).sum()) / square, none
+        if best > 2 * MIN_SPREAD_SHARE * chance and _compute_spread_likelihood(
+            fitted, best
+        ) > _compute_spread_likelihood(without_spread, MIN_SPREAD_SHARE * chance):
+            return best, fitted
+        return 2 * float(
+            _compute_spread_slopes(without_spread, 0.0, SLOPE_STEP_SHARE * chance).sum()
+        ) / square, without_spread
 
 
 class NormalArmSpread:
     """Arms are normal around their campaign's own mean, which may be any."""
 
     def __init__(self, logs: Logs) -> None:
-        inside = pool_cell_variances(logs)
-        self.noise, self.residuals, self.reward_variance = inside.noise, pool_residuals(logs), inside.noise**2
+        within = pool_cell_variances(logs)
+        self.noise, self.residuals, self.reward_variance = within.noise, pool_residuals(logs), within.noise**2
         self.campaign, self.mean = logs.campaign, logs.mean / self.noise
         self.pulls, self.count = logs.pulls.astype(float), len(logs.campaigns)
         # Of rewards with heavy tails, means and variances vary more.
         kurtosis = max(compute_excess_kurtosis(logs), 0.0)
-        noise = CellPrecision(logs.campaign, self.pulls, kurtosis / self.pulls, inside.degrees / (1 + kurtosis / 2))
+        noise = CellPrecision(logs.campaign, self.pulls, kurtosis / self.pulls, within.degrees / (1 + kurtosis / 2))
         trace, square = noise.compute_traces(0.0)
         chance = max(trace / square, SMALLEST_SPREAD)
         best = _maximize_spread(self.compute_likelihood, chance, chance)
@@ -222,11 +225,11 @@ class NormalArmSpread:
         self.spread = noise.estimate_spread(best, self.slopes, math.inf)
 
     def compute_likelihood(self, spread: float) -> float:
-        """The restricted log likelihood."""
+        """Compute the restricted log likelihood."""
         weight, centre = self._compute_centres(spread)
-        whole = np.bincount(self.campaign, weight, self.count)
-        apart = float((weight * (self.mean - centre) ** 2).sum())
-        return -0.5 * float(np.log(whole).sum() - np.log(weight).sum() + apart)
+        weights_sum = np.bincount(self.campaign, weight, self.count)
+        squares = float((weight * (self.mean - centre) ** 2).sum())
+        return -0.5 * float(np.log(weights_sum).sum() - np.log(weight).sum() + squares)
 
     def compute_cell_parameters(self, spread: float) -> FloatArray:
         _, centre = self._compute_centres(spread)
@@ -241,56 +244,66 @@ class NormalArmSpread:
         return {"noise": self.noise, "residuals": self.residuals}
 
     def _compute_centres(self, spread: float) -> tuple[FloatArray, FloatArray]:
-        """The weight of each cell, and the centre of its campaign."""
+        """Compute the weight of each cell, and the centre of its campaign."""
         weight = 1 / (spread + 1 / self.pulls)
-        whole = np.bincount(self.campaign, weight, self.count)
-        return weight, (np.bincount(self.campaign, weight * self.mean, self.count) / whole)[self.campaign]
+        weights_sum = np.bincount(self.campaign, weight, self.count)
+        return weight, (np.bincount(self.campaign, weight * self.mean, self.count) / weights_sum)[self.campaign]
 
 
 def _convert_spread_to_log_concentration(spread: float) -> float:
-    """The logarithm of a + b at a spread 1 / (a + b + 1)."""
+    """Compute log(a + b) at a spread 1 / (a + b + 1)."""
     return math.log(1 / min(spread, MAX_UNIT_SPREAD) - 1)
 
 
 def _compute_spread_likelihood(cells: BetaCells, spread: float) -> float:
-    """The log likelihood of a spread and the centres' prior."""
+    """Compute the log likelihood of a spread and the centres' prior."""
     return compute_evidence(cells, _convert_spread_to_log_concentration(spread))[0]
 
 
 def _compute_spread_slopes(cells: BetaCells, spread: float, step: float) -> FloatArray:
-    """The slope of each campaign's log likelihood in the spread, from three places above it: at 0 there is none below."""
-    one, two, three = (
+    """Compute the slope of each campaign's log likelihood in the spread, from three points above it, as 0 is an end."""
+    first_values, second_values, third_values = (
         compute_campaign_evidence(cells, _convert_spread_to_log_concentration(spread + times * step))[0]
         for times in (1, 2, 3)
     )
-    return np.asarray((-5 * one + 8 * two - 3 * three) / (2 * step))
+    return np.asarray((-5 * first_values + 8 * second_values - 3 * third_values) / (2 * step))
 
 
-def _maximize_spread(value: Callable[[float], float], start: float, chance: float) -> float:
-    """Where the likelihood is highest; the least spread where it falls from there on."""
+def _maximize_spread(compute_likelihood: Callable[[float], float], start: float, chance: float) -> float:
+    """Maximise the likelihood; returns the least spread if the likelihood falls from there on."""
     low, high = math.log(MIN_SPREAD_SHARE * chance), math.log(max(1e6 * chance, 1e3))
-    # From no spread the search would not see a peak farther up.
+    # From no spread, the search would miss a peak farther up.
     starts = (chance, 30 * chance) if start <= 2 * MIN_SPREAD_SHARE * chance else (start,)
-    found = [find_peak(lambda log: value(math.exp(log)), math.log(begin), 1.0, low, high, 1e-3) for begin in starts]
-    return math.exp(max(found, key=lambda log: value(math.exp(log))))
+    peaks = [
+        find_peak(lambda log: compute_likelihood(math.exp(log)), math.log(begin), 1.0, low, high, 1e-3)
+        for begin in starts
+    ]
+    return math.exp(max(peaks, key=lambda log: compute_likelihood(math.exp(log))))
 
 
 def _refit_centres(cells: BetaCells, spread: float) -> BetaCells:
-    """Cells with the likeliest mean of centres, and how much these differ."""
+    """Fit the mean of centres, and how much these differ."""
 
-    def by_worth(log: float) -> float:
+    def compute_by_concentration(log: float) -> float:
         return _compute_spread_likelihood(cells._replace(centre_concentration=math.exp(log)), spread)
 
-    def by_mean(logit: float) -> float:
+    def compute_by_mean(logit: float) -> float:
         return _compute_spread_likelihood(replace_centre_logit(cells, logit), spread)
 
-    least = 0.05 / min(cells.centre_mean, 1 - cells.centre_mean)
+    smallest = 0.05 / min(cells.centre_mean, 1 - cells.centre_mean)
     for _ in range(2):
-        worth = math.exp(
-            find_peak(by_worth, math.log(cells.centre_concentration), 0.3, math.log(least), math.log(1e7), 0.01)
+        concentration = math.exp(
+            find_peak(
+                compute_by_concentration,
+                math.log(cells.centre_concentration),
+                0.3,
+                math.log(smallest),
+                math.log(1e7),
+                0.01,
+            )
         )
-        cells = cells._replace(centre_concentration=worth)
+        cells = cells._replace(centre_concentration=concentration)
         cells = replace_centre_logit(
-            cells, find_peak(by_mean, compute_logit(cells.centre_mean), 0.1, -MAX_LOGIT, MAX_LOGIT, 1e-3)
+            cells, find_peak(compute_by_mean, compute_logit(cells.centre_mean), 0.1, -MAX_LOGIT, MAX_LOGIT, 1e-3)
         )
     return cells

@@ -40,22 +40,22 @@ FEW_CAMPAIGNS_PER_ARM = 5
 """A note is made on arms in fewer campaigns than this."""
 
 
-def fit_beta_binomial_model(logs: Logs, wish: FitOptions) -> FittedModel:
-    """Mean rewards from a beta distribution, common to all arms or one per arm."""
+def fit_beta_binomial_model(logs: Logs, options: FitOptions) -> FittedModel:
+    """Fit mean rewards from a beta distribution, common to all arms or one per arm."""
     check_binary_rewards(logs, "beta-binomial")
-    found, priors = _fit_beta_priors(logs, logs.total, logs.pulls - logs.total, wish, logs.pulls)
+    fitted, priors = _fit_beta_priors(logs, logs.total, logs.pulls - logs.total, options, logs.pulls)
     problem = Bernoulli(
-        resolve_problem_arms(logs, wish), _format_prior_option(priors, wish), select_arm_names(logs, wish)
+        resolve_problem_arms(logs, options), _format_prior_option(priors, options), select_arm_names(logs, options)
     )
-    given = np.stack([logs.total, logs.pulls - logs.total], axis=1)
+    counts = np.stack([logs.total, logs.pulls - logs.total], axis=1)
     before = priors[logs.arm]
     return FittedModel(
-        problem, found.estimates, found.notes, make_beta_sampler(before), make_beta_sampler(before + given), "binary"
+        problem, fitted.estimates, fitted.notes, make_beta_sampler(before), make_beta_sampler(before + counts), "binary"
     )
 
 
-def fit_beta_rewards_model(logs: Logs, wish: FitOptions) -> FittedModel:
-    """Beta rewards around mean rewards from a beta distribution."""
+def fit_beta_rewards_model(logs: Logs, options: FitOptions) -> FittedModel:
+    """Fit beta rewards around mean rewards from a beta distribution."""
     if logs.rewards == "real":
         raise InvalidRequest(
             "the model 'beta' must have rewards in [0, 1], but these are real; try {}.",
@@ -65,7 +65,7 @@ def fit_beta_rewards_model(logs: Logs, wish: FitOptions) -> FittedModel:
         )
     pool_cell_variances(logs)
     pulls = logs.pulls.astype(float)
-    v, fitted = fit_reward_concentration(logs.campaign, pulls, logs.mean, logs.squares, wish.confidence)
+    v, fitted = fit_reward_concentration(logs.campaign, pulls, logs.mean, logs.squares, options.confidence)
     if v < MIN_REWARD_CONCENTRATION:
         raise InvalidRequest(
             "the model 'beta' must have rewards between 0 and 1, but these are all 0 or 1; try {}.",
@@ -73,57 +73,61 @@ def fit_beta_rewards_model(logs: Logs, wish: FitOptions) -> FittedModel:
             argument="model",
             code="unsupported",
         )
-    given = convert_to_counts(pulls, logs.mean, v)
-    found, priors = _fit_beta_priors(logs, *given, wish, pulls * (v + 1))
+    counts = convert_to_counts(pulls, logs.mean, v)
+    prior_fit, priors = _fit_beta_priors(logs, *counts, options, pulls * (v + 1))
     before = priors[logs.arm]
-    drawn = make_beta_sampler(before), make_beta_sampler(before + np.stack(given, axis=1))
+    samplers = make_beta_sampler(before), make_beta_sampler(before + np.stack(counts, axis=1))
     problem = BetaRewards(
-        resolve_problem_arms(logs, wish), _format_prior_option(priors, wish), v, select_arm_names(logs, wish)
+        resolve_problem_arms(logs, options), _format_prior_option(priors, options), v, select_arm_names(logs, options)
     )
-    return FittedModel(problem, (*found.estimates, fitted), found.notes, *drawn, "unit", v)
+    return FittedModel(problem, (*prior_fit.estimates, fitted), prior_fit.notes, *samplers, "unit", v)
 
 
-def fit_gaussian_model(logs: Logs, wish: FitOptions) -> FittedModel:
-    """Mean rewards from a normal distribution, common to all arms or one per arm; rewards with normal noise."""
-    found, priors = _fit_gaussian_priors(logs, wish)
-    shape = (split_residuals_by_arm(logs) if wish.per_arm else ()) or pool_residuals(logs)
+def fit_gaussian_model(logs: Logs, options: FitOptions) -> FittedModel:
+    """Fit mean rewards from a normal distribution, common to all arms or one per arm, and normal noise."""
+    fitted, priors = _fit_gaussian_priors(logs, options)
+    shape = (split_residuals_by_arm(logs) if options.per_arm else ()) or pool_residuals(logs)
     problem = Gaussian(
-        resolve_problem_arms(logs, wish),
-        _format_prior_option(priors, wish),
-        found.noise,
-        select_arm_names(logs, wish),
+        resolve_problem_arms(logs, options),
+        _format_prior_option(priors, options),
+        fitted.noise,
+        select_arm_names(logs, options),
         shape,
     )
     before = priors[logs.arm]
-    weight = 1 / before[:, 1] ** 2 + logs.pulls / found.noise**2
-    mean = (before[:, 0] / before[:, 1] ** 2 + logs.total / found.noise**2) / weight
-    drawn = make_normal_sampler(before), make_normal_sampler(np.stack([mean, 1 / np.sqrt(weight)], axis=1))
-    notes = (*found.notes, describe_reward_shape(logs, bool(shape)))
+    weight = 1 / before[:, 1] ** 2 + logs.pulls / fitted.noise**2
+    mean = (before[:, 0] / before[:, 1] ** 2 + logs.total / fitted.noise**2) / weight
+    samplers = make_normal_sampler(before), make_normal_sampler(np.stack([mean, 1 / np.sqrt(weight)], axis=1))
+    notes = (*fitted.notes, describe_reward_shape(logs, bool(shape)))
     return FittedModel(
-        problem, found.estimates, notes, *drawn, "real", found.noise, excess_kurtosis=compute_excess_kurtosis(logs)
+        problem, fitted.estimates, notes, *samplers, "real", fitted.noise, excess_kurtosis=compute_excess_kurtosis(logs)
     )
 
 
-def fit_campaigns_model(logs: Logs, wish: FitOptions) -> FittedModel:
-    """Resample past campaigns, with each arm's mean from its posterior, so that noise is not taken for differences."""
+def fit_campaigns_model(logs: Logs, options: FitOptions) -> FittedModel:
+    """Resample past campaigns.
+
+    Each arm's mean is drawn from its posterior, so that noise does not count as a difference.
+    """
     if logs.arm_counts.max() < 2:
         raise InvalidRequest(
             "the model 'campaigns' must have a campaign with two arms or more, but all have one.",
             argument="logs",
             code="insufficient-data",
         )
-    whole = np.flatnonzero(logs.arm_counts >= wish.arms)
-    if not len(whole):
+    full_campaigns = np.flatnonzero(logs.arm_counts >= options.arms)
+    if not len(full_campaigns):
         raise make_argument_error(
             "arms",
             "out-of-range",
-            f"must be at most {logs.arm_counts.max()}, the most that a campaign had, but got {wish.arms}.",
+            f"must be at most {logs.arm_counts.max()}, the most that a campaign had, but got {options.arms}.",
         )
-    estimates, notes, found, scale = _compute_cell_posteriors(logs, wish)
-    if len(whole) < len(logs.campaigns):
-        notes = (*notes, f"{len(logs.campaigns) - len(whole)} campaigns with fewer than {wish.arms} arms are left out")
+    estimates, notes, posteriors, scale = _compute_cell_posteriors(logs, options)
+    if len(full_campaigns) < len(logs.campaigns):
+        left_out = len(logs.campaigns) - len(full_campaigns)
+        notes = (*notes, f"{left_out} campaigns with fewer than {options.arms} arms are left out")
     bounds = np.searchsorted(logs.campaign, np.arange(len(logs.campaigns) + 1))
-    rows = tuple(tuple(map(tuple, found.posterior[bounds[c] : bounds[c + 1]].tolist())) for c in whole)
+    rows = tuple(tuple(map(tuple, posteriors.posterior[bounds[c] : bounds[c + 1]].tolist())) for c in full_campaigns)
     shape = pool_residuals(logs)
     how: dict[str, dict[str, Any]] = {
         "real": {"noise": scale, "residuals": shape},
@@ -131,37 +135,39 @@ def fit_campaigns_model(logs: Logs, wish: FitOptions) -> FittedModel:
         "binary": {},
     }
     notes = (*notes, *([describe_reward_shape(logs, bool(shape))] if logs.rewards == "real" else []))
-    problem = Campaigns(rows, logs.rewards, wish.arms, names=select_arm_names(logs, wish), **how[logs.rewards])
-    drawn = make_normal_sampler if logs.rewards == "real" else make_beta_sampler
-    after = drawn(found.posterior)
-    all_estimates = (*estimates, found.spread)
-    said, kurtosis = (*notes, *found.notes), compute_excess_kurtosis(logs)
-    return FittedModel(problem, all_estimates, said, after, after, logs.rewards, scale, drawn(found.prior), kurtosis)
+    problem = Campaigns(rows, logs.rewards, options.arms, names=select_arm_names(logs, options), **how[logs.rewards])
+    make_sampler = make_normal_sampler if logs.rewards == "real" else make_beta_sampler
+    after = make_sampler(posteriors.posterior)
+    all_estimates = (*estimates, posteriors.spread)
+    fit_notes, kurtosis = (*notes, *posteriors.notes), compute_excess_kurtosis(logs)
+    return FittedModel(
+        problem, all_estimates, fit_notes, after, after, logs.rewards, scale, make_sampler(posteriors.prior), kurtosis
+    )
 
 
 def _compute_cell_posteriors(
-    logs: Logs, wish: FitOptions
+    logs: Logs, options: FitOptions
 ) -> tuple[tuple[FittedParameter, ...], tuple[str, ...], CellPosteriors, float]:
-    """Estimates and notes of the prior of all arms, posteriors of cells, and the noise, or v of rewards in [0, 1]."""
+    """Compute posteriors of cells, estimates and notes of the common prior, and the noise, or v of unit rewards."""
     pulls = logs.pulls.astype(float)
     if logs.rewards == "real":
-        normal, _ = _fit_gaussian_priors(logs, wish)
+        normal, _ = _fit_gaussian_priors(logs, options)
         return (
             normal.estimates,
             normal.notes,
-            compute_normal_posteriors(logs, normal.noise, wish.confidence),
+            compute_normal_posteriors(logs, normal.noise, options.confidence),
             normal.noise,
         )
-    v, estimates, given = count_successes(logs, wish.confidence)
-    common, _ = _fit_beta_priors(logs, *given, wish, pulls if logs.rewards == "binary" else pulls * (v + 1))
-    found = compute_beta_posteriors(logs.campaign, *given, wish.confidence)
-    return (*common.estimates, *estimates), common.notes, found, v
+    v, estimates, counts = count_successes(logs, options.confidence)
+    common_prior, _ = _fit_beta_priors(logs, *counts, options, pulls if logs.rewards == "binary" else pulls * (v + 1))
+    posteriors = compute_beta_posteriors(logs.campaign, *counts, options.confidence)
+    return (*common_prior.estimates, *estimates), common_prior.notes, posteriors, v
 
 
 def _fit_beta_priors(
-    logs: Logs, successes: FloatArray, failures: FloatArray, wish: FitOptions, trials: FloatArray | IntArray
+    logs: Logs, successes: FloatArray, failures: FloatArray, options: FitOptions, trials: FloatArray | IntArray
 ) -> tuple[FittedBetaPrior, FloatArray]:
-    """The common beta distribution, or those of the arms; and a row (a, b) for each arm's name."""
+    """Fit the common beta distribution, or those of the arms; returns it and a row (a, b) for each arm's name."""
     if len(successes) < 2 or float(trials.max()) < 2:
         raise InvalidRequest(
             "logs must hold two arms or more, one of them pulled twice in a campaign, but these do not: a prior is known "
@@ -169,21 +175,21 @@ def _fit_beta_priors(
             argument="logs",
             code="insufficient-data",
         )
-    common = fit_beta_prior(successes, failures, wish.confidence)
-    table = np.tile([common.a, common.b], (len(logs.arms), 1))
-    if not wish.per_arm:
-        return common, table
-    back = np.bincount(logs.arm) > 1
-    if not back.any():
-        return common._replace(
-            notes=(*common.notes, *_note_arms_without_prior(list(logs.arms), "the beta distribution"))
+    common_prior = fit_beta_prior(successes, failures, options.confidence)
+    table = np.tile([common_prior.a, common_prior.b], (len(logs.arms), 1))
+    if not options.per_arm:
+        return common_prior, table
+    repeated_arms = np.bincount(logs.arm) > 1
+    if not repeated_arms.any():
+        return common_prior._replace(
+            notes=(*common_prior.notes, *_note_arms_without_prior(list(logs.arms), "the beta distribution"))
         ), table
-    found = fit_pooled_priors(logs.arm, logs.arms, successes, failures, wish.confidence)
-    return FittedBetaPrior(common.a, common.b, found.estimates, found.notes), found.table
+    pooled = fit_pooled_priors(logs.arm, logs.arms, successes, failures, options.confidence)
+    return FittedBetaPrior(common_prior.a, common_prior.b, pooled.estimates, pooled.notes), pooled.table
 
 
-def _fit_gaussian_priors(logs: Logs, wish: FitOptions) -> tuple[FittedNormalPriors, FloatArray]:
-    """The common normal distribution, or those of the arms; and a row (mean, sd) for each arm's name."""
+def _fit_gaussian_priors(logs: Logs, options: FitOptions) -> tuple[FittedNormalPriors, FloatArray]:
+    """Fit the common normal distribution, or those of the arms; returns it and a row (mean, sd) for each arm's name."""
     inside = pool_cell_variances(logs)
     if len(logs.pulls) < 3:
         raise InvalidRequest(
@@ -192,45 +198,45 @@ def _fit_gaussian_priors(logs: Logs, wish: FitOptions) -> tuple[FittedNormalPrio
             code="insufficient-data",
         )
     pulls = logs.pulls.astype(float)
-    common = fit_normal_priors([NormalCells(logs.mean, pulls)], inside, wish.confidence, [""])
-    table = np.tile(common.priors[0], (len(logs.arms), 1))
-    if not wish.per_arm:
-        return common, table
-    known = [place for place in range(len(logs.arms)) if (logs.arm == place).sum() >= 3]
-    without = [name for place, name in enumerate(logs.arms) if place not in known]
-    if not known:
-        return common._replace(
-            notes=(*common.notes, *_note_arms_without_prior(without, "the normal distribution"))
+    common_prior = fit_normal_priors([NormalCells(logs.mean, pulls)], inside, options.confidence, [""])
+    table = np.tile(common_prior.priors[0], (len(logs.arms), 1))
+    if not options.per_arm:
+        return common_prior, table
+    frequent_arms = [arm for arm in range(len(logs.arms)) if (logs.arm == arm).sum() >= 3]
+    without = [name for arm, name in enumerate(logs.arms) if arm not in frequent_arms]
+    if not frequent_arms:
+        return common_prior._replace(
+            notes=(*common_prior.notes, *_note_arms_without_prior(without, "the normal distribution"))
         ), table
-    groups = [NormalCells(logs.mean[logs.arm == place], pulls[logs.arm == place]) for place in known]
-    found = fit_normal_priors(groups, inside, wish.confidence, [logs.arms[place] for place in known])
-    table[known] = found.priors
+    groups = [NormalCells(logs.mean[logs.arm == arm], pulls[logs.arm == arm]) for arm in frequent_arms]
+    arm_fits = fit_normal_priors(groups, inside, options.confidence, [logs.arms[arm] for arm in frequent_arms])
+    table[frequent_arms] = arm_fits.priors
     more = _note_arms_without_prior(without, "the normal distribution") + _note_sparse_arms(logs)
-    return found._replace(notes=(*found.notes, *more)), table
+    return arm_fits._replace(notes=(*arm_fits.notes, *more)), table
 
 
-def _note_arms_without_prior(names: list[str], what: str) -> list[str]:
+def _note_arms_without_prior(names: list[str], replacement: str) -> list[str]:
     """Return a note on arms that cannot have their own prior."""
     return [
-        f"{format_arm_list(names)}: in too few campaigns for a prior of their own, so it is {what} of all arms"
+        f"{format_arm_list(names)}: in too few campaigns for a prior of their own, so it is {replacement} of all arms"
     ] * bool(names)
 
 
 def _note_sparse_arms(logs: Logs) -> list[str]:
     """Return a note on arms with too little data for a prior per arm."""
     often = np.bincount(logs.arm)
-    few = int(((often > 1) & (often < FEW_CAMPAIGNS_PER_ARM)).sum())
-    if not few:
+    sparse_count = int(((often > 1) & (often < FEW_CAMPAIGNS_PER_ARM)).sum())
+    if not sparse_count:
         return []
     return [
         Message(
             "{:,} arms are in fewer than {} campaigns: their intervals are wide, because two campaigns hold little "
             "information on an arm's own prior; without {} one prior is estimated from all arms",
-            *(few, FEW_CAMPAIGNS_PER_ARM, Argument("per_arm")),
+            *(sparse_count, FEW_CAMPAIGNS_PER_ARM, Argument("per_arm")),
         )
     ]
 
 
-def _format_prior_option(table: FloatArray, wish: FitOptions) -> Any:
+def _format_prior_option(table: FloatArray, options: FitOptions) -> Any:
     """Format a prior as a pair, or as a pair per arm."""
-    return table.tolist() if wish.per_arm else table[0].tolist()
+    return table.tolist() if options.per_arm else table[0].tolist()

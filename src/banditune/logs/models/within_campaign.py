@@ -1,4 +1,4 @@
-"""How much arms differ within their campaign, whatever campaigns have in common: centres of campaigns and a spread."""
+"""How much arms differ within their campaign, for any differences between campaigns: centres and a spread."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class CellPosteriors(NamedTuple):
 def compute_beta_posteriors(
     campaign: IntArray, successes: FloatArray, failures: FloatArray, confidence: float
 ) -> CellPosteriors:
-    """Beta posteriors around each campaign's centre (see `hierarchical_beta`).
+    """Compute beta posteriors around each campaign's centre (see `hierarchical_beta`).
 
-    The spread is that of arms in a campaign that pays as campaigns do on average.
+    The spread is that of arms in a campaign with an average reward rate.
     """
     cells = make_beta_cells(campaign, successes, failures)
     size = estimate_concentration(cells, confidence)
@@ -53,12 +53,12 @@ def compute_beta_posteriors(
     )[1][campaign]
     total = math.exp(used)
 
-    def sd(log: float) -> float:
+    def find_sd(log: float) -> float:
         return math.sqrt(overall * (1 - overall) / (1 + math.exp(log)))
 
-    value = 0.0 if size.log_value == math.inf else sd(size.log_value)
-    low = 0.0 if size.log_high is None else sd(size.log_high)
-    high = sd(-math.inf if size.log_low is None else size.log_low)
+    value = 0.0 if size.log_value == math.inf else find_sd(size.log_value)
+    low = 0.0 if size.log_high is None else find_sd(size.log_high)
+    high = find_sd(-math.inf if size.log_low is None else size.log_low)
     # The mean at which it is stated is uncertain, too.
     extra = compute_student_quantile(0.5 + confidence / 2, max(size.campaign_count - 1, 1)) * size.centre_uncertainty
     if low > 0:
@@ -77,7 +77,7 @@ def compute_beta_posteriors(
 
 
 def _note_equal_arms(confidence: float) -> tuple[str, ...]:
-    """A sentence about arms that do not differ."""
+    """Return a note on arms that do not differ."""
     return (
         "within campaigns arms do not differ beyond chance; the problem lets them differ as much as the logs allow "
         f"({100 * confidence:g}% limit)",
@@ -85,27 +85,31 @@ def _note_equal_arms(confidence: float) -> tuple[str, ...]:
 
 
 def compute_normal_posteriors(logs: Logs, noise: float, confidence: float) -> CellPosteriors:
-    """Normal posteriors around each campaign's centre; the spread by restricted likelihood, with a mean per campaign."""
+    """Compute normal posteriors around each campaign's centre, with the spread by restricted likelihood."""
     pulls = logs.pulls.astype(float)
     bounds = np.searchsorted(logs.campaign, np.arange(len(logs.campaigns) + 1))
     groups = [NormalCells(logs.mean[a:b], pulls[a:b]) for a, b in pairwise(bounds) if b - a > 1]
 
-    def likelihood(sd: float) -> float:
-        return sum(cells.compute_restricted_likelihood(sd, noise) for cells in groups)
+    def compute_likelihood(find_sd: float) -> float:
+        return sum(cells.compute_restricted_likelihood(find_sd, noise) for cells in groups)
 
     # The best-known arm's error is the smallest spread that could ever be seen.
-    least = 1e-3 * noise / math.sqrt(float(pulls.max()))
-    most = 10 * (float(np.std(logs.mean)) + noise)
-    span = math.log(least), math.log(most)
-    best = math.exp(find_peak(lambda log: likelihood(math.exp(log)), math.log(noise), 0.5, *span))
-    same = 2 * (likelihood(best) - likelihood(0.0)) <= NO_SPREAD_THRESHOLD
-    sd = 0.0 if same else best
+    lowest = 1e-3 * noise / math.sqrt(float(pulls.max()))
+    highest = 10 * (float(np.std(logs.mean)) + noise)
+    span = math.log(lowest), math.log(highest)
+    best = math.exp(find_peak(lambda log: compute_likelihood(math.exp(log)), math.log(noise), 0.5, *span))
+    has_no_spread = 2 * (compute_likelihood(best) - compute_likelihood(0.0)) <= NO_SPREAD_THRESHOLD
+    find_sd = 0.0 if has_no_spread else best
     degrees = int(sum(len(cells.mean) - 1 for cells in groups))
-    step = 0.1 * (sd + noise / math.sqrt(float(np.median(pulls)) * degrees))
+    step = 0.1 * (find_sd + noise / math.sqrt(float(np.median(pulls)) * degrees))
     reach = compute_spread_reach(confidence, degrees, degrees)
-    low, high = find_interval_limits(likelihood, sd, likelihood(sd), (step, step), (0.0, 1e3 * most), reach)
-    spread = FittedParameter(name=WITHIN_CAMPAIGN_SD, value=sd, low=low or 0.0, high=math.inf if high is None else high)
-    used = sd or (most if high is None else high)
+    low, high = find_interval_limits(
+        compute_likelihood, find_sd, compute_likelihood(find_sd), (step, step), (0.0, 1e3 * highest), reach
+    )
+    spread = FittedParameter(
+        name=WITHIN_CAMPAIGN_SD, value=find_sd, low=low or 0.0, high=math.inf if high is None else high
+    )
+    used = find_sd or (highest if high is None else high)
     weights = 1 / (used**2 + noise**2 / pulls)
     count = len(logs.campaigns)
     centre = np.bincount(logs.campaign, weights * logs.mean, count) / np.bincount(logs.campaign, weights, count)
@@ -114,4 +118,4 @@ def compute_normal_posteriors(logs: Logs, noise: float, confidence: float) -> Ce
     mean = (centre / used**2 + logs.total / noise**2) / weight
     before = np.stack([centre, np.full(len(centre), used)], axis=1)
     after = np.stack([mean, 1 / np.sqrt(weight)], axis=1)
-    return CellPosteriors(before, after, spread, _note_equal_arms(confidence) if same else ())
+    return CellPosteriors(before, after, spread, _note_equal_arms(confidence) if has_no_spread else ())
