@@ -42,11 +42,11 @@ def get_reward_kind(description: Mapping[str, Any]) -> str:
 
 
 def build_problem(description: Mapping[str, Any]) -> Problem:
-    """Make a problem from its name and options, as results keep them.
+    """Build a problem from its name and options, as results store them.
 
     Parameters
     ----------
-    made : mapping
+    description : mapping
         The problem's `name` and its options, such as `{"name": "bernoulli", "arms": 3}`.
 
     Returns
