@@ -1,6 +1,6 @@
 """Tuning UCB1 where rewards are rare: is the answer good, and does its stated gap hold?
 
-python benchmarks/rare_rewards.py --workers 16 --out rare.json      # 40 minutes on one core
+python benchmarks/rare_rewards.py --workers 16 --out rare.json      # half an hour on one core
 
 The problems have click rates of 0.1 to 2%, 5 to 60 arms and horizons of 3,000 to 200,000. The first one, on which most
 answers were once wrong, has 46 arms, a rate of 0.43% and 30,000 rounds. UCB1 expects noise 0.5, three to thirty times that
@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import sys
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -29,7 +29,7 @@ import banditune as bt
 POLICY = bt.UCB1(noise=0.5)
 PRECISION = 0.05
 TRUTH_SEED = 1_000_003
-SEEDS_PER_TASK = 10
+SEEDS_PER_TASK, RUNS_PER_TASK = 5, 250
 
 LEAST_HOLDING, MOST_WRONG, MOST_EXCESS = 0.93, 4, 3.0
 """Bars: the share of statements that hold, wrong ones among ten seeds of a problem, and the mean excess in %."""
@@ -66,6 +66,17 @@ def draw_cases(seed: int, count: int) -> list[Case]:
     return cases
 
 
+class Answer(NamedTuple):
+    """What a tuning answers and states."""
+
+    goal: str
+    seed: int
+    value: float
+    gap: float
+    states_gap: bool
+    runs: int
+
+
 @dataclass(frozen=True)
 class Outcome:
     """A tuning, compared with the truth; excesses are in % of the lowest regret."""
@@ -81,10 +92,10 @@ class Outcome:
     runs: int
 
 
-def tune_once(case: Case, seed: int, precision: float | None) -> bt.results.Tuning:
+def tune_once(case: Case, seed: int, precision: float | None) -> Answer:
     """Tune once; the validation of the answer is not looked at."""
     goal = {"budget": 1000} if precision is None else {"precision": precision}
-    return bt.tune(
+    tuning = bt.tune(
         POLICY,
         case.problem,
         horizon=case.horizon,
@@ -94,48 +105,85 @@ def tune_once(case: Case, seed: int, precision: float | None) -> bt.results.Tuni
         run=bt.Run(workers=1),
         **goal,
     )
+    # `precision_reached` also needs the validation, which has two runs here. Without it, more tunings count.
+    posterior = tuning.posterior
+    return Answer(
+        goal="1,000 runs" if precision is None else f"{precision:.0%}",
+        seed=seed,
+        value=tuning.params["gamma"],
+        gap=posterior.regret_gap,
+        states_gap=not posterior.misfit if precision is None else posterior.meets_precision(precision),
+        runs=tuning.search_runs,
+    )
 
 
-def simulate_truth(case: Case, values: list[float], runs: int) -> tuple[np.ndarray, np.ndarray]:
-    """The widths around these answers, and their regrets on other runs."""
+def tune_case(case: Case, seeds: range) -> list[Answer]:
+    """Tune a problem with these seeds, for a precision and with a budget."""
+    return [tune_once(case, seed, precision) for seed in seeds for precision in (PRECISION, None)]
+
+
+def choose_widths(answers: list[Answer]) -> np.ndarray:
+    """The widths of the truth: the answers, many around them, and some over the whole range."""
+    values = [answer.value for answer in answers]
     middle = float(np.median(values))
     fine = np.geomspace(max(middle / 5, 1e-5), min(1, 4 * middle), 22)
-    widths = np.unique([*values, *fine, *np.geomspace(1e-4, 1, 9)])
-    regrets = bt.simulate(
-        POLICY, case.problem, widths, horizon=case.horizon, runs=runs, seed=TRUTH_SEED, run=bt.Run(workers=1)
+    return np.unique([*values, *fine, *np.geomspace(1e-4, 1, 9)])
+
+
+def simulate_truth(case: Case, widths: np.ndarray, runs: range) -> np.ndarray:
+    """The regrets of these widths on runs that no tuning made."""
+    return bt.simulate(
+        POLICY,
+        case.problem,
+        widths,
+        horizon=case.horizon,
+        runs=len(runs),
+        first_instance=runs.start,
+        seed=TRUTH_SEED,
+        run=bt.Run(workers=1),
     )
-    return widths, regrets
 
 
-def judge_case(work: tuple[Case, range, int]) -> tuple[Case, list[Outcome]]:
-    """Tune a problem with these seeds, and compare the answers with the truth."""
-    case, seeds, truths = work
-    tunings = [(precision, seed, tune_once(case, seed, precision)) for seed in seeds for precision in (PRECISION, None)]
-    widths, regrets = simulate_truth(case, [tuning.params["gamma"] for _, _, tuning in tunings], truths)
+def judge(answers: list[Answer], widths: np.ndarray, regrets: np.ndarray) -> list[Outcome]:
+    """Compare answers with the truth."""
     means = regrets.mean(axis=1)
     lowest = int(means.argmin())
     outcomes = []
-    for precision, seed, tuning in tunings:
-        value, posterior = tuning.params["gamma"], tuning.posterior
-        place = int(np.searchsorted(widths, value))
-        excess = float(means[place] - means[lowest])
-        allowed = max(posterior.regret_gap, (precision or 0) * float(means[place]))
-        # `precision_reached` also needs the validation, which has two runs here. Without it, more tunings count.
-        states = not posterior.misfit if precision is None else posterior.meets_precision(precision)
+    for answer in answers:
+        place = int(np.searchsorted(widths, answer.value))
+        apart = regrets[place] - regrets[lowest]
+        allowed = max(answer.gap, PRECISION * float(means[place]) if answer.goal.endswith("%") else 0)
         outcomes.append(
             Outcome(
-                goal="1,000 runs" if precision is None else f"{precision:.0%}",
-                seed=seed,
-                value=value,
-                gap=posterior.regret_gap,
-                states_gap=bool(states),
-                holds=excess <= allowed * (1 + 1e-9),
-                excess=100 * excess / float(means[lowest]),
-                excess_se=100 * float((regrets[place] - regrets[lowest]).std(ddof=1)) / truths**0.5 / means[lowest],
-                runs=tuning.search_runs,
+                **answer._asdict(),
+                holds=bool(apart.mean() <= allowed * (1 + 1e-9)),
+                excess=100 * float(apart.mean() / means[lowest]),
+                excess_se=100 * float(apart.std(ddof=1) / len(apart) ** 0.5 / means[lowest]),
             )
         )
-    return case, outcomes
+    return outcomes
+
+
+def judge_cases(work: list[tuple[Case, range]], truths: int, workers: Executor) -> list[tuple[Case, list[Outcome]]]:
+    """Tune all problems with their seeds, then simulate their truths. Long tasks begin first."""
+    work = sorted(work, key=lambda one: -one[0].horizon * one[0].problem.arms)
+    tunings = [
+        (case, seeds[start : start + SEEDS_PER_TASK])
+        for case, seeds in work
+        for start in range(0, len(seeds), SEEDS_PER_TASK)
+    ]
+    answers: dict[Case, list[Answer]] = {case: [] for case, _ in work}
+    for (case, _), found in zip(tunings, workers.map(tune_case, *zip(*tunings, strict=True)), strict=True):
+        answers[case] += found
+        print(f"tuned {case.name}", file=sys.stderr, flush=True)
+    widths = {case: choose_widths(answers[case]) for case, _ in work}
+    parts = [range(first, min(first + RUNS_PER_TASK, truths)) for first in range(0, truths, RUNS_PER_TASK)]
+    tasks = [(case, widths[case], part) for case, _ in work for part in parts]
+    regrets: dict[Case, list[np.ndarray]] = {case: [] for case, _ in work}
+    for (case, _, _), found in zip(tasks, workers.map(simulate_truth, *zip(*tasks, strict=True)), strict=True):
+        regrets[case].append(found)
+        print(f"truth of {case.name}", file=sys.stderr, flush=True)
+    return [(case, judge(answers[case], widths[case], np.hstack(regrets[case]))) for case, _ in work]
 
 
 def count_wrong(outcomes: list[Outcome]) -> int:
@@ -143,15 +191,20 @@ def count_wrong(outcomes: list[Outcome]) -> int:
     return sum(one.states_gap and not one.holds for one in outcomes)
 
 
-def sum_up(title: str, tasks: list[tuple[Case, list[Outcome]]], goal: str, verdicts: Verdicts) -> None:
+def list_tens(done: list[tuple[Case, list[Outcome]]], goal: str) -> list[tuple[Case, list[Outcome]]]:
+    """The outcomes of a goal, ten seeds of a problem at a time."""
+    chosen = [(case, [one for one in outcomes if one.goal == goal]) for case, outcomes in done]
+    return [(case, outcomes[first : first + 10]) for case, outcomes in chosen for first in range(0, len(outcomes), 10)]
+
+
+def sum_up(title: str, parts: list[tuple[Case, list[Outcome]]], goal: str, verdicts: Verdicts) -> None:
     """A row of the table, and its bars."""
-    parts = [(case, [one for one in outcomes if one.goal == goal]) for case, outcomes in tasks]
     outcomes = [one for _, part in parts for one in part]
     stated = [one for one in outcomes if one.states_gap]
     held = sum(one.holds for one in stated)
     excess, runs = np.array([one.excess for one in outcomes]), np.array([one.runs for one in outcomes])
-    by_case = np.array([np.mean([one.excess for one in part]) for _, part in parts])
-    se = by_case.std(ddof=1) / len(by_case) ** 0.5 if len(by_case) > 1 else float("nan")
+    by_part = np.array([np.mean([one.excess for one in part]) for _, part in parts])
+    se = by_part.std(ddof=1) / len(by_part) ** 0.5 if len(by_part) > 1 else float("nan")
     rate, error = held / max(len(stated), 1), compute_rate_error(held, len(stated))
     worst, wrong = max(((case, count_wrong(part)) for case, part in parts), key=lambda one: one[1])
     print(
@@ -181,27 +234,19 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, help="file for all numbers")
     options = parser.parse_args()
-    first = [
-        (FIRST, range(start, start + SEEDS_PER_TASK), options.truths)
-        for start in range(0, options.first, SEEDS_PER_TASK)
-    ]
-    others = [(case, range(SEEDS_PER_TASK), options.truths) for case in draw_cases(options.seed, options.problems)]
-    # Long ones first: none is left when the others are over.
-    work = sorted(first + others, key=lambda one: -one[0].horizon * one[0].problem.arms)
+    work = [(FIRST, range(options.first))] if options.first else []
+    work += [(case, range(10)) for case in draw_cases(options.seed, options.problems)]
     with ProcessPoolExecutor(options.workers, multiprocessing.get_context("spawn")) as workers:
-        done = []
-        for task in as_completed([workers.submit(judge_case, one) for one in work]):
-            done.append(task.result())
-            print(f"{len(done)} of {len(work)}: problem {done[-1][0].name}", file=sys.stderr, flush=True)
+        done = judge_cases(work, options.truths, workers)
     verdicts = Verdicts()
     print("| problems | search | state a gap | hold | most wrong | excess: mean, 95% of tunings | median runs |")
     groups = {
         "first": [one for one in done if one[0].name == "first"],
         "others": [one for one in done if one[0].name != "first"],
     }
-    for title, tasks in groups.items():
-        for goal in ("5%", "1,000 runs") if tasks else ():
-            sum_up(title, tasks, goal, verdicts)
+    for title, some in groups.items():
+        for goal in ("5%", "1,000 runs") if some else ():
+            sum_up(title, list_tens(some, goal), goal, verdicts)
     every = [one.excess_se for _, outcomes in done for one in outcomes]
     print(f"median standard error of an excess, from its {options.truths:,} runs: {np.median(every):.2f}%")
     numbers = [
