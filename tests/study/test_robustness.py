@@ -132,6 +132,21 @@ def test_a_users_problem_has_no_variants_of_its_prior():
     assert descriptions == ["as expected", "a third of the horizon (10)", "three times the horizon (90)"]
 
 
+class OtherRewards(bt.Gaussian):
+    """A user's problem, whose rewards do not read its noise."""
+
+    @staticmethod
+    def reward(instance, arm, pull, step, stream):
+        return instance.means[arm] + 5 * bt.kernel.normal(stream)
+
+
+def test_a_users_rewards_have_no_variants_of_their_noise():
+    descriptions = [name for name, _ in list_variants(OtherRewards(arms=3))]
+    assert "means lower by a standard deviation" in descriptions
+    assert not any("noise" in name for name in descriptions)
+    assert any("noise" in name for name, _ in list_variants(bt.Gaussian(arms=3)))
+
+
 def test_a_value_without_regret_is_fine():
     zero = Estimate.from_standard_error(0.0, 0.0, 100)
     assert (

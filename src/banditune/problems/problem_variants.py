@@ -12,6 +12,7 @@ import numpy as np
 from banditune.core.arrays import FloatArray
 from banditune.core.checks import convert_to_tuples, split_prior_columns
 from banditune.core.problem import Problem
+from banditune.core.scalar import is_package_code
 from banditune.problems.bernoulli_arms import Bernoulli, Mixture
 from banditune.problems.beta_arms import BetaRewards
 from banditune.problems.campaigns import Campaigns
@@ -140,5 +141,8 @@ def _vary_arms(problem: Any, prior: tuple[tuple[float, ...], ...]) -> Iterator[t
 
 
 def _vary_noise(problem: Any) -> Iterator[tuple[str, Problem]]:
+    """Yield half and twice the noise. A user's own `reward` may not read it."""
+    if not is_package_code(problem.reward):
+        return
     yield "half the noise", replace(problem, noise=problem.noise * HALF)
     yield "twice the noise", replace(problem, noise=problem.noise * TWICE)
