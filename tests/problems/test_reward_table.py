@@ -266,7 +266,9 @@ def test_texts_reports_and_files_state_what_the_numbers_are_about(tmp_path):
     about = "new tables: 4 of the 12 tables were searched, the other 8 validate; errors are over tables"
     options = {"horizon": 30, "seed": 4}
     tuning = bt.tune(
-        bt.UCB1(noise=0.5), problem, **group_settings(budget=100, validate=100, curve=True, stress=True, **options)
+        bt.UCB1(noise=0.5),
+        problem,
+        **group_settings(budget=100, validate=100, include=("curve", "robustness"), **options),
     )
     curve = bt.curve(bt.UCB1(noise=0.5), problem, [0.1, 0.5], **group_settings(runs=100, **options))
     comparison = bt.compare(

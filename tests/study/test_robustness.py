@@ -315,7 +315,7 @@ def test_verdicts_contain_the_error_of_the_best_regret():
 
 def test_impossible_scenarios_are_left_out_with_a_notice(tmp_path):
     small = {"horizon": 100, "budget": 40, "validate": 20}
-    tuning = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=60), **group_settings(stress=True, **small))
+    tuning = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=60), **group_settings(include=("robustness",), **small))
     assert "twice as many arms (120)" not in [scenario.description for scenario in tuning.robustness.scenarios]
     assert any("'twice as many arms (120)' is left out" in warning for warning in tuning.robustness.notices)
     assert "is left out" in str(tuning)
