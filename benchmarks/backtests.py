@@ -4,10 +4,10 @@ python benchmarks/backtests.py 200                    # everything, about two ho
 python benchmarks/backtests.py 200 --processes 16     # the same on 16 cores
 python benchmarks/backtests.py 200 "5 pulls" "no spread, ads"   # some of it
 
-For designs whose name begins with "no spread" all arms of a campaign are equal, and the whole backtest is made: fit,
-tuning on one half, judging by the other. For the others the judge alone is asked about two given widths. Truth has
-two meanings: "these" are means over the judging campaigns of expected values at their true means, "all" the mean of
-that over all logs, which is that of the population. Intervals are made for the second.
+If the name of a design begins with "no spread", all arms of a campaign are equal, and the whole backtest is made: fit,
+tuning on one half, evaluation on the other. For the others only the evaluation is made, of two given values of gamma.
+Truth has two meanings. "These" is the mean over the evaluated campaigns of expected values at their true means. "All" is
+the mean of that over all logs, which is that of the population. Intervals are made for the second.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from recovery import MU3, S3, X10, binary, cells, thompson
 
 import banditune as bt
 from banditune.logs.campaign_logs import Logs
+from banditune.results.log_results import SHAPE_SIGNIFICANCE_LEVEL
 from banditune.study.backtest_estimates import PairRuns
 from banditune.study.backtest_evaluators import make_evaluator
 from banditune.study.backtesting import simulate_pair
@@ -107,11 +108,31 @@ def rare(rng: Rng, size: float = 800.0) -> Past:
     return around(rng, np.full((20, 5), 500), size, 10, 990)
 
 
-def mixed(rng: Rng, pulls: int) -> Past:
+def half_equal(rng: Rng, pulls: int) -> Past:
     """In half of the campaigns all arms are equal, in the others one of five pays twice as much."""
     means = np.full((20, 5), 0.15)
     means[rng.random(20) < 0.5, 0] = 0.3
     return of_clicks(np.full((20, 5), pulls), means, rng)
+
+
+def odd_arm(rng: Rng, pulls: int, rate: float) -> Past:
+    """One of five arms pays at this rate, the others 0.15."""
+    means = np.full((20, 5), 0.15)
+    means[:, 0] = rate
+    return of_clicks(np.full((20, 5), pulls), means, rng)
+
+
+def varied(rng: Rng, pulls: int) -> Past:
+    """Arms of half of the campaigns differ much, those of the others little."""
+    middle, size = rng.beta(4, 16, (20, 1)), rng.choice([10.0, 200.0], (20, 1))
+    return of_clicks(np.full((20, 5), pulls), rng.beta(size * middle, size * (1 - middle), (20, 5)), rng)
+
+
+def log_normal(rng: Rng, pulls: int) -> Past:
+    """0.4% clicks: log-normal rates around those of the campaigns, six arms with uneven pulls."""
+    rates = 0.004 * np.exp(rng.normal(0, 0.3, (20, 1)) + rng.normal(0, 0.35, (20, 6)))
+    shown = np.maximum((6 * pulls * rng.dirichlet(np.full(6, 3.0), 20)).astype(int), 2)
+    return of_clicks(shown, rates, rng)
 
 
 def by_thompson(rng: Rng, steps: int, size: float = 0.0) -> Past:
@@ -173,7 +194,11 @@ DESIGNS: dict[str, Design] = {
     **{f"{n} pulls, centres": Design(UCB, partial(together, pulls=n)) for n in (5, 20, 200)},
     "uneven": Design(UCB, uneven),
     "few clicks": Design(bt.UCB1(noise=0.1), rare, 2000),
-    **{f"{n} pulls, half equal": Design(UCB, partial(mixed, pulls=n)) for n in (20, 200)},
+    **{f"clicks of 0.4%, {n:,} pulls": Design(ADS, partial(log_normal, pulls=n), 10_000) for n in (500, 4000)},
+    **{f"{n} pulls, campaigns differ": Design(UCB, partial(varied, pulls=n)) for n in (20, 200)},
+    **{f"{n} pulls, half equal": Design(UCB, partial(half_equal, pulls=n)) for n in (20, 200)},
+    **{f"{n} pulls, one arm better": Design(UCB, partial(odd_arm, pulls=n, rate=0.22)) for n in (50, 200)},
+    **{f"{n} pulls, one arm worse": Design(UCB, partial(odd_arm, pulls=n, rate=0.08)) for n in (50, 200)},
     "100 steps of Thompson": Design(UCB, partial(by_thompson, steps=100)),
     **{f"{n} pulls, real": Design(REAL, partial(normal, pulls=n)) for n in (5, 20, 200)},
     **{f"{n} pulls, unit": Design(UCB, partial(unit, pulls=n)) for n in (5, 50)},
@@ -184,29 +209,28 @@ DESIGNS: dict[str, Design] = {
 }
 
 
-def judged(design: Design, logs: Logs, seed: int) -> list[tuple[float, ...]]:
-    """Mean, standard error and interval of each kind of number, as the judge has them for two widths."""
-
-    def play(problem: bt.kernel.Problem, runs: range) -> PairRuns:
-        return simulate_pair([(design.policy, row) for row in WIDTHS], problem, design.horizon, runs, seed, SINGLE)
-
-    judge = make_evaluator(logs, design.model, intercept=False)
-    return [(one.mean, one.se, one.low, one.high) for one in judge.evaluate(play)]
+def evaluate_logs(design: Design, logs: Logs, seed: int) -> tuple[list[tuple[float, ...]], float]:
+    """Mean, standard error and interval of each kind of number for two values of gamma; the p-value of arms' shape."""
+    evaluator = make_evaluator(logs, design.model, intercept=False)
+    found = evaluator.evaluate(lambda problem, runs: play(design, problem, runs, seed))
+    return [(one.mean, one.se, one.low, one.high) for one in found], evaluator.compute_arm_shape_p()
 
 
-def true_of(design: Design, past: Past, seed: int) -> list[float]:
-    """What is true of these campaigns."""
+def play(design: Design, problem: bt.kernel.Problem, runs: range, seed: int) -> PairRuns:
+    """Both values of gamma on the same runs."""
+    return simulate_pair([(design.policy, row) for row in WIDTHS], problem, design.horizon, runs, seed, SINGLE)
+
+
+def compute_truth(design: Design, past: Past, seed: int) -> list[float]:
+    """The expected values at the true means of these campaigns."""
     found = []
     for number, means in enumerate(past.means):
-        mine = past.logs.pulls[past.logs.campaign == number]
+        pulls = past.logs.pulls[past.logs.campaign == number]
         runs = range(max(TRUE_RUNS // len(past.means), 100))
-        problem = true_problem(past.logs, means, mine)
-        pair_seed = 10**6 + 1000 * seed + number
-        one = simulate_pair([(design.policy, row) for row in WIDTHS], problem, design.horizon, runs, pair_seed, SINGLE)
-        regret, theory = one.regrets.mean(axis=1)
+        one = play(design, true_problem(past.logs, means, pulls), runs, 10**6 + 1000 * seed + number)
+        regret, textbook = one.regrets.mean(axis=1)
         reward, other = one.rewards.mean(axis=1)
-        shown = mine @ means / mine.sum()
-        found.append([regret, theory, theory - regret, reward, other, reward - shown])
+        found.append([regret, textbook, textbook - regret, reward, other, reward - pulls @ means / pulls.sum()])
     return np.mean(found, axis=0).tolist()
 
 
@@ -223,15 +247,16 @@ def true_problem(logs: Logs, means: np.ndarray, pulls: np.ndarray) -> bt.kernel.
     return bt.Mixture(means[None])
 
 
-def of_spread(name: str, repetition: int, seed: int) -> tuple[list[tuple[float, ...]], list[float]]:
-    """Estimates for logs with spread, and what is true of their campaigns."""
+def measure_with_spread(name: str, repetition: int, seed: int) -> tuple[list[tuple[float, ...]], list[float]]:
+    """Estimates for logs with spread, and the truth of their campaigns; then the p-value of arms' shape."""
     design = DESIGNS[name]
     past = design.make(np.random.default_rng([seed, repetition]))
-    return judged(design, past.logs, repetition), true_of(design, past, repetition)
+    found, shape_p = evaluate_logs(design, past.logs, repetition)
+    return found, [*compute_truth(design, past, repetition), shape_p]
 
 
-def of_none(name: str, repetition: int, seed: int) -> tuple[list[tuple[float, ...]], list[float]]:
-    """Estimates of a whole backtest, for logs without spread; p-values come last."""
+def measure_without_spread(name: str, repetition: int, seed: int) -> tuple[list[tuple[float, ...]], list[float]]:
+    """Estimates of a whole backtest for logs without spread; then the reward over the logged one, and the p-value."""
     design = NULL[name]
     logs = design.make(np.random.default_rng([seed, repetition])).logs
     found = bt.backtest(
@@ -248,9 +273,9 @@ def of_none(name: str, repetition: int, seed: int) -> tuple[list[tuple[float, ..
     return rows, [ratio, found.equal_arms_p]
 
 
-def measured(name: str, repetitions: int, seed: int = 0, processes: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """Estimates (repetitions, kinds, 4) and truths (repetitions, kinds)."""
-    work = partial(of_none if name in NULL else of_spread, name, seed=seed)
+def measure(name: str, repetitions: int, seed: int = 0, processes: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    """Estimates (repetitions, kinds, 4), and truths with p-values (repetitions, numbers)."""
+    work = partial(measure_without_spread if name in NULL else measure_with_spread, name, seed=seed)
     if processes == 1:
         found = [work(repetition) for repetition in range(repetitions)]
     else:
@@ -265,47 +290,50 @@ def cover(found: np.ndarray, truth: np.ndarray | float) -> np.ndarray:
     return ((found[..., 2] <= truth) & (truth <= found[..., 3])).mean(axis=0)
 
 
-def lines(name: str, repetitions: int, seed: int, processes: int) -> None:
-    """A line for each kind of number."""
-    begun = time.time()
-    found, truth = measured(name, repetitions, seed, processes)
-    seconds = f"{time.time() - begun:.0f} s"
-    mean, se = found[..., 0], found[..., 1]
-    spread = mean.std(axis=0, ddof=1)
-    if name in NULL:
-        excluded = 1 - cover(found, 0.0)
-        for kind, row, sd, out in zip(KINDS, mean.T, spread, excluded, strict=True):
-            away = row.mean() / (sd / math.sqrt(repetitions)) if sd else 0.0
-            if kind in ("regret", "textbook_regret", "gain", "reward_difference"):
-                print(f"| {name} | {kind} | {row.mean():.3g} | {away:+.1f} | {100 * out:.1f} |", flush=True)
-        print(
-            f"| {name} | reward / logged | {truth[:, 0].mean():.4f} | "
-            f"p < 0.05 in {100 * (truth[:, 1] < 0.05).mean():.1f}% | {seconds} |",
-            flush=True,
-        )
-        return
-    middle = truth.mean(axis=0)
-    these, every = cover(found, truth), cover(found, middle)
-    for place, kind in enumerate(KINDS):
-        error = (mean[:, place] - truth[:, place]).std(ddof=1) / math.sqrt(repetitions)
-        bias = (mean[:, place] - truth[:, place]).mean()
-        print(
-            f"| {name} | {kind} | {middle[place]:.4g} | {100 * bias / abs(middle[place]):+.1f}% +- "
-            f"{100 * error / abs(middle[place]):.1f} | {math.sqrt((se[:, place] ** 2).mean()) / spread[place]:.2f} | "
-            f"{100 * every[place]:.1f} | {100 * these[place]:.1f} | {seconds} |",
-            flush=True,
-        )
+def format_without_spread(found: np.ndarray, truth: np.ndarray) -> str:
+    """The cells of a design without spread."""
+    difference = found[:, KINDS.index("reward_difference"), 0]
+    error = difference.std(ddof=1) / math.sqrt(len(found))
+    away = difference.mean() / error if error else 0.0
+    excluded = 100 * (1 - cover(found, 0.0))
+    parts = [f"{excluded[KINDS.index(kind)]:.1f}%" for kind in ("reward_difference", "gain")]
+    p_share = 100 * (truth[:, 1] < 0.05).mean()
+    return " | ".join([f"{away:+.1f}", *parts, f"{truth[:, 0].mean():.4f}", f"{p_share:.1f}%"])
+
+
+def format_with_spread(found: np.ndarray, truth: np.ndarray) -> str:
+    """The cells of a design with spread."""
+    noted = 100 * (truth[:, -1] <= SHAPE_SIGNIFICANCE_LEVEL).mean()
+    truth = truth[:, :-1]
+    these, every = 100 * cover(found, truth), 100 * cover(found, truth.mean(axis=0))
+    bias = 100 * (found[..., 0] - truth).mean(axis=0) / np.abs(truth.mean(axis=0))
+    error = 100 * (found[..., 0] - truth).std(axis=0, ddof=1) / np.abs(truth.mean(axis=0)) / math.sqrt(len(found))
+    stated = np.sqrt((found[..., 1] ** 2).mean(axis=0)) / found[..., 0].std(axis=0, ddof=1)
+    cells = [
+        f"{bias[place]:+.1f} ± {error[place]:.1f}, {every[place]:.1f}, {these[place]:.1f}"
+        for place in map(KINDS.index, ("regret", "gain", "reward", "reward_difference"))
+    ]
+    return " | ".join([*cells, f"{stated[KINDS.index('reward_difference')]:.2f}", f"{noted:.1f}%"])
+
+
+def main() -> None:
+    """Print a row for each design."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("repetitions", type=int)
+    parser.add_argument("names", nargs="*", default=[*NULL, *DESIGNS])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=1)
+    wanted = parser.parse_args()
+    print("| no spread | away | difference excludes 0 | gain excludes 0 | reward over logged | p below 0.05 | |")
+    numbers = "regret: bias, all, these | gain | reward | tuned minus logged"
+    print(f"| spread | {numbers} | stated error / true | shape noted | |", flush=True)
+    for name in wanted.names:
+        begin = time.time()
+        found, truth = measure(name, wanted.repetitions, wanted.seed, wanted.processes)
+        cells = (format_without_spread if name in NULL else format_with_spread)(found, truth)
+        print(f"| {name} | {cells} | {time.time() - begin:.0f} s |", flush=True)
 
 
 if __name__ == "__main__":
-    asked = argparse.ArgumentParser()
-    asked.add_argument("repetitions", type=int)
-    asked.add_argument("names", nargs="*", default=[*NULL, *DESIGNS])
-    asked.add_argument("--seed", type=int, default=0)
-    asked.add_argument("--processes", type=int, default=1)
-    wanted = asked.parse_args()
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
-    print("| without spread | number | mean | in standard errors | intervals without 0, % |")
-    print("| with spread | number | truth | bias | standard errors / spread | coverage: all, % | these, % | |")
-    for one in wanted.names:
-        lines(one, wanted.repetitions, wanted.seed, wanted.processes)
+    main()

@@ -19,6 +19,10 @@ SIGNIFICANCE_LEVEL = 0.05
 """Arms differ beyond chance where a p-value is at most this."""
 
 
+SHAPE_SIGNIFICANCE_LEVEL = 0.02
+"""Arms have another shape than assumed where a p-value is at most this."""
+
+
 @register_record
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class FittedParameter(ResultRecord):
@@ -207,6 +211,9 @@ class Backtest(ResultRecord):
         The reward of the tuned policy minus the reward in the logs, paired by campaign.
     equal_arms_p : float
         The p-value of the hypothesis that all arms of each campaign have the same mean; NaN where it was not tested.
+    arm_shape_p : float
+        The p-value of the hypothesis that arms lie around the centre of their campaign as the evaluation assumes; NaN
+        where it was not tested.
     """
 
     fit: FittedProblem
@@ -220,6 +227,7 @@ class Backtest(ResultRecord):
     logged_reward: Estimate
     reward_difference: Estimate | None = None
     equal_arms_p: float = math.nan
+    arm_shape_p: float = math.nan
 
     @property
     def setup(self) -> StudySetup:
@@ -232,12 +240,23 @@ class Backtest(ResultRecord):
         return (*self.fit.notes, *self.caveats)
 
     @property
+    def has_equal_arms(self) -> bool:
+        """Whether the campaigns that were left out show no difference between arms beyond chance."""
+        return self.equal_arms_p > SIGNIFICANCE_LEVEL
+
+    @property
     def caveats(self) -> tuple[str, ...]:
-        """A sentence if the campaigns that were left out show no difference between arms; else empty."""
-        if not self.equal_arms_p > SIGNIFICANCE_LEVEL:
-            return ()
-        sentence = f"the {self.campaigns} campaigns that were left out show no difference between arms beyond chance"
-        return (f"{sentence} (p = {self.equal_arms_p:.2g})",)
+        """Sentences if the campaigns that were left out show no difference between arms, or another than was assumed."""
+        those = f"the {self.campaigns} campaigns that were left out"
+        found = []
+        if self.has_equal_arms:
+            found.append(f"{those} show no difference between arms beyond chance (p = {self.equal_arms_p:.2g})")
+        if self.arm_shape_p <= SHAPE_SIGNIFICANCE_LEVEL:
+            found.append(
+                f"the arms of {those} differ in another way than the evaluation assumes (p = {self.arm_shape_p:.2g}), as "
+                "if one arm were far better or worse than equal others: its regrets and gains may be wrong by a factor"
+            )
+        return tuple(found)
 
     @property
     def notices(self) -> tuple[Notice, ...]:

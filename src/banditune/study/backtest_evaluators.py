@@ -10,32 +10,30 @@ the arms of the logs are weighted by their pulls, so that only differences betwe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 
-from banditune.core.arrays import FloatArray
+from banditune.core.arrays import FloatArray, IntArray
 from banditune.core.errors import InvalidRequest
 from banditune.core.messages import Argument
 from banditune.core.problem import Problem
 from banditune.logs.campaign_logs import Logs
+from banditune.logs.models.arm_shape_test import compute_arm_shape_p
 from banditune.logs.models.cell_summaries import pool_cell_variances
 from banditune.logs.models.fitted_model import FitOptions
 from banditune.logs.models.fitting import FEATURE_MODELS, MODELS, fit
 from banditune.logs.models.reward_shape import pool_residuals
-from banditune.logs.models.signed_spread import fit_arm_spread
+from banditune.logs.models.signed_spread import ArmSpreadModel, fit_arm_spread
+from banditune.logs.models.spread_factors import SPREAD_FACTORS, choose_campaign_factors, fit_factor_law
 from banditune.study.backtest_estimates import SPREAD_KNOTS, BacktestEstimates, BacktestInterpolator, PairRuns
 from banditune.study.backtest_problems import SpreadCampaign, scale_arm_means
 
 EVALUATION_RUNS, MIN_CAMPAIGN_RUNS = 8000, 32
 """Runs on all campaigns together, and the fewest on each."""
-
-
-RUNS_PER_ROUND = 2 * SPREAD_KNOTS
-"""Runs in which every spread comes twice, on the same instance."""
 
 
 RANDOM_HALVES = 8
@@ -60,6 +58,9 @@ class BacktestEvaluator(Protocol):
     def evaluate(self, simulate_pair: PairSimulator) -> BacktestEstimates:
         """Simulate all problems, and estimate regrets and rewards."""
 
+    def compute_arm_shape_p(self) -> float:
+        """The p-value of the assumed shape of arms' means; NaN where it is not tested."""
+
 
 def _stack_run_values(runs: PairRuns, other: FloatArray) -> FloatArray:
     """Stack both regrets, the gain, and both rewards minus another reward of each run: (kinds, runs)."""
@@ -76,12 +77,15 @@ class OwnDataEvaluator:
     """Simulates each campaign with arm means from the posterior of its own data, at several spreads."""
 
     def __init__(self, logs: Logs) -> None:
-        arms = fit_arm_spread(logs)
+        self.arms = arms = fit_arm_spread(logs)
+        self.factor_law = fit_factor_law(arms)
         self.logs = logs
         self.ladder = BacktestInterpolator(arms.spread, arms.slopes)
         self.bounds = np.searchsorted(logs.campaign, np.arange(len(logs.campaigns) + 1))
-        # A campaign at all spreads: pairs of cells (knots, cells, 2).
-        pairs = np.stack([arms.compute_cell_parameters(float(knot)) for knot in self.ladder.knots])
+        tables = list(_list_cell_parameters(arms, self.factor_law, logs.campaign, self.ladder.knots))
+        self.round = 2 * len(tables)
+        # A campaign at all spreads: pairs of cells (rows, cells, 2).
+        pairs = np.stack(tables)
         self._problems = [
             SpreadCampaign(pairs[:, first:last].tolist(), logs.rewards, **arms.make_problem_options())
             for first, last in pairwise(self.bounds)
@@ -95,7 +99,7 @@ class OwnDataEvaluator:
     def evaluate(self, simulate_pair: PairSimulator) -> BacktestEstimates:
         """Simulate every campaign at all spreads."""
         count = len(self._problems)
-        runs = RUNS_PER_ROUND * math.ceil(max(MIN_CAMPAIGN_RUNS, EVALUATION_RUNS / count) / RUNS_PER_ROUND)
+        runs = self.round * math.ceil(max(MIN_CAMPAIGN_RUNS, EVALUATION_RUNS / count) / self.round)
         values, unknown = [], []
         for number, problem in enumerate(self._problems):
             # Campaigns have independent instances and noise: an error that they shared would not show in their spread.
@@ -107,6 +111,10 @@ class OwnDataEvaluator:
         left = np.maximum(np.mean(unknown, axis=0), 0.0) / count + self._estimate_law_variance(simulate_pair)
         return self.ladder.estimate_all(np.array(values), left, np.zeros(count), _compute_campaign_rewards(self.logs))
 
+    def compute_arm_shape_p(self) -> float:
+        """The p-value of beta or normal arms, whose spread varies between campaigns as fitted."""
+        return compute_arm_shape_p(self.logs, self.arms, self.factor_law)
+
     def _estimate_law_variance(self, simulate_pair: PairSimulator) -> FloatArray:
         """Estimate the variances (kinds, knots) that come from an estimated law of real rewards.
 
@@ -117,7 +125,7 @@ class OwnDataEvaluator:
         if self.logs.rewards != "real" or count < MIN_EVALUATED_CAMPAIGNS:
             return np.zeros((5, SPREAD_KNOTS))
         rng = np.random.default_rng(20_216)
-        runs = RUNS_PER_ROUND * math.ceil(EVALUATION_RUNS / (2 * RANDOM_HALVES * RUNS_PER_ROUND * count))
+        runs = self.round * math.ceil(EVALUATION_RUNS / (2 * RANDOM_HALVES * self.round * count))
         squares = np.zeros((5, SPREAD_KNOTS))
         for place in range(RANDOM_HALVES):
             laws = [
@@ -134,6 +142,22 @@ class OwnDataEvaluator:
             every = np.concatenate(differences, axis=1)
             squares += every.mean(axis=1) ** 2 - every.var(axis=1, ddof=1) / every.shape[1]
         return np.asarray(np.maximum(squares / RANDOM_HALVES, 0.0))
+
+
+def _list_cell_parameters(
+    arms: ArmSpreadModel, law: FloatArray, campaign: IntArray, knots: FloatArray
+) -> Iterator[FloatArray]:
+    """Yield tables of cell parameters: all knots in turn, at each of the factors that are likely for a campaign."""
+    tables, chosen = [], []
+    for knot in knots.tolist():
+        places = choose_campaign_factors(arms, knot, law)
+        used, back = np.unique(places, return_inverse=True)
+        tables.append(np.stack([arms.compute_cell_parameters(knot * float(SPREAD_FACTORS[place])) for place in used]))
+        chosen.append(back.reshape(places.shape)[campaign])
+    cells = np.arange(len(campaign))
+    for row in range(chosen[0].shape[1]):
+        for table, places in zip(tables, chosen, strict=True):
+            yield table[places[:, row], cells]
 
 
 def _estimate_reward_law(logs: Logs) -> dict[str, Any]:
@@ -196,6 +220,10 @@ class JackknifeEvaluator:
             _compute_jackknife_values(ahead),
             _compute_jackknife_values(paid),
         )
+
+    def compute_arm_shape_p(self) -> float:
+        """NaN: features say where arms lie."""
+        return math.nan
 
 
 def _compute_jackknife_values(values: FloatArray) -> FloatArray:

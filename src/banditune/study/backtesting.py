@@ -164,6 +164,7 @@ def backtest(
         campaigns=len(left_out.campaigns),
         logged_reward=Estimate.from_sample(rewards),
         equal_arms_p=compute_equal_arms_p(left_out),
+        arm_shape_p=evaluator.compute_arm_shape_p(),
         **evaluator.evaluate(simulate_campaign)._asdict(),
     )
 

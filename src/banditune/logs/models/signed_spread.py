@@ -127,11 +127,17 @@ class ArmSpreadModel(Protocol):
     slopes: FloatArray
     reward_variance: float
 
+    def compute_campaign_likelihoods(self, spread: float) -> FloatArray:
+        """Compute what each campaign adds to the log likelihood of a spread above 0."""
+
     def compute_cell_parameters(self, spread: float) -> FloatArray:
         """Compute the two parameters of each cell's distribution at a spread above 0."""
 
     def compute_cell_means(self, spread: float) -> FloatArray:
         """Compute the mean of each cell's distribution at a spread, which may be 0."""
+
+    def draw_cell_means(self, rng: np.random.Generator, spreads: FloatArray) -> FloatArray:
+        """Draw mean rewards (draws, cells) of logs with the same pulls and centres, given spreads (draws, campaigns)."""
 
     def make_problem_options(self) -> dict[str, Any]:
         """Make the other options of a problem with such arms."""
@@ -167,6 +173,9 @@ class BetaArmSpread:
         self.slopes = np.zeros(self.cells.campaign_count)
         self.slopes[informative] = slopes
 
+    def compute_campaign_likelihoods(self, spread: float) -> FloatArray:
+        return compute_campaign_evidence(self.cells, _convert_spread_to_log_concentration(spread))[0]
+
     def compute_cell_parameters(self, spread: float) -> FloatArray:
         size = _convert_spread_to_log_concentration(spread)
         centre = compute_campaign_evidence(self.cells, size)[1][self.cells.campaign]
@@ -175,6 +184,17 @@ class BetaArmSpread:
     def compute_cell_means(self, spread: float) -> FloatArray:
         pairs = self.compute_cell_parameters(max(spread, SMALLEST_SPREAD))
         return np.asarray(pairs[:, 0] / pairs.sum(axis=1))
+
+    def draw_cell_means(self, rng: np.random.Generator, spreads: FloatArray) -> FloatArray:
+        centre = compute_campaign_evidence(self.cells, _convert_spread_to_log_concentration(self.spread.value))[1]
+        size = (1 / np.clip(spreads, SMALLEST_SPREAD, MAX_UNIT_SPREAD) - 1)[:, self.cells.campaign]
+        middle = centre[self.cells.campaign]
+        trials = self.given[0] + self.given[1]
+        means = rng.beta(size * middle, size * (1 - middle))
+        if self.rewards == "binary":
+            return np.asarray(rng.binomial(np.rint(trials).astype(np.int64), means) / trials)
+        # A mean of beta rewards is nearly beta with as many 0/1 rewards.
+        return np.asarray(rng.beta(np.maximum(trials - 1, 1e-9) * means, np.maximum(trials - 1, 1e-9) * (1 - means)))
 
     def make_problem_options(self) -> dict[str, Any]:
         return {"v": self.v} if self.rewards == "unit" else {}
@@ -226,10 +246,13 @@ class NormalArmSpread:
 
     def compute_likelihood(self, spread: float) -> float:
         """Compute the restricted log likelihood."""
+        return float(self.compute_campaign_likelihoods(spread).sum())
+
+    def compute_campaign_likelihoods(self, spread: float) -> FloatArray:
         weight, centre = self._compute_centres(spread)
         weights_sum = np.bincount(self.campaign, weight, self.count)
-        squares = float((weight * (self.mean - centre) ** 2).sum())
-        return -0.5 * float(np.log(weights_sum).sum() - np.log(weight).sum() + squares)
+        cells = weight * (self.mean - centre) ** 2 - np.log(weight)
+        return np.asarray(-0.5 * (np.log(weights_sum) + np.bincount(self.campaign, cells, self.count)))
 
     def compute_cell_parameters(self, spread: float) -> FloatArray:
         _, centre = self._compute_centres(spread)
@@ -239,6 +262,11 @@ class NormalArmSpread:
 
     def compute_cell_means(self, spread: float) -> FloatArray:
         return np.asarray(self.compute_cell_parameters(max(spread, SMALLEST_SPREAD))[:, 0])
+
+    def draw_cell_means(self, rng: np.random.Generator, spreads: FloatArray) -> FloatArray:
+        _, centre = self._compute_centres(max(self.spread.value, 0.0))
+        variance = spreads[:, self.campaign] + 1 / self.pulls
+        return np.asarray(self.noise * rng.normal(centre, np.sqrt(variance)))
 
     def make_problem_options(self) -> dict[str, Any]:
         return {"noise": self.noise, "residuals": self.residuals}
