@@ -323,7 +323,9 @@ DESIGNS = ["5 pulls", "20 pulls", "20 pulls, centres", "20 pulls, real", "uneven
 @pytest.mark.parametrize("name", DESIGNS)
 def test_intervals_of_a_backtest_cover_the_truth_of_the_population(name):
     measurements, truth = backtests.measure(name, REPETITIONS, seed=1)
-    assert (backtests.cover(measurements, truth.mean(axis=0)[:-1]) > 0.95 - 4 * np.sqrt(0.95 * 0.05 / REPETITIONS)).all()
+    assert (
+        backtests.cover(measurements, truth.mean(axis=0)[:-1]) > 0.95 - 4 * np.sqrt(0.95 * 0.05 / REPETITIONS)
+    ).all()
 
 
 @pytest.mark.parametrize(
@@ -346,7 +348,9 @@ def test_arms_with_features_are_scaled_to_a_given_spread(problem):
 
 @pytest.mark.slow
 def test_equal_arms_with_features_show_no_gain():
-    measurements = np.array([backtests.measure_without_spread("no spread, features", number, 3)[0] for number in range(24)])
+    measurements = np.array(
+        [backtests.measure_without_spread("no spread, features", number, 3)[0] for number in range(24)]
+    )
     difference = measurements[:, backtests.KINDS.index("reward_difference")]
     assert abs(difference[:, 0].mean()) < 4 * difference[:, 0].std(ddof=1) / np.sqrt(24)
     assert 1 - backtests.cover(difference, 0.0) < 0.08 + 4 * np.sqrt(0.08 * 0.92 / 24)

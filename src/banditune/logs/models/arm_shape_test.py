@@ -70,6 +70,6 @@ def _compute_shape_statistics(logs: Logs, means: FloatArray) -> FloatArray:
     starts = np.concatenate([[0], np.cumsum(logs.arm_counts)[:-1]])
     centre = np.add.reduceat(means, starts, axis=1) / logs.arm_counts
     away = means - centre[:, logs.campaign]
-    spread = np.sqrt((away**2).mean(axis=1)) + 1e-300
+    spread = np.maximum(np.sqrt((away**2).mean(axis=1)), 1e-9)  # campaigns count with a scale near 1
     lead = make_lead_statistic(logs.campaign, logs.arm_counts)(means, means)
     return np.stack([lead / spread, (away**3).mean(axis=1) / spread**3], axis=1)

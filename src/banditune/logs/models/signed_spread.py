@@ -189,7 +189,7 @@ class BetaArmSpread:
         centre = compute_campaign_evidence(self.cells, _convert_spread_to_log_concentration(self.spread.value))[1]
         size = (1 / np.clip(spreads, SMALLEST_SPREAD, MAX_UNIT_SPREAD) - 1)[:, self.cells.campaign]
         middle = centre[self.cells.campaign]
-        trials = self.given[0] + self.given[1]
+        trials = self.counts[0] + self.counts[1]
         means = rng.beta(size * middle, size * (1 - middle))
         if self.rewards == "binary":
             return np.asarray(rng.binomial(np.rint(trials).astype(np.int64), means) / trials)
