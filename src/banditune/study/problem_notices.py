@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from banditune.core.notice import Notice, with_code
+from banditune.problems.reward_table import RewardTable
 from banditune.results.estimates import Estimate
 from banditune.simulation.fixed_arms import estimate_fixed_arm_advantage
 from banditune.simulation.spec import SimulationSpec
@@ -25,10 +26,11 @@ def note_better_fixed_arm(spec: SimulationSpec) -> Iterator[str]:
     """Yield a notice if another fixed arm pays more over the steps of a run than the one that regret compares with."""
     if not spec.problem.has_step_dependent_means:
         return
+    compared = "over all rows" if isinstance(spec.problem, RewardTable) else "that `sample` returns"
     ahead = Estimate.from_sample(spec.horizon * estimate_fixed_arm_advantage(spec))
     if ahead.mean > SURE_STANDARD_ERRORS * ahead.se:
         yield (
             f"over the {spec.horizon:,} steps of a run another fixed arm pays {ahead.mean:.4g} (95%: {ahead.low:.4g} to "
-            f"{ahead.high:.4g}) more than the one with the highest mean that `sample` returns. The regret here compares "
-            "with that one, so that against the best fixed arm it is higher by this, at least."
+            f"{ahead.high:.4g}) more than the one with the highest mean {compared}. The regret here compares with "
+            "that one, so that against the best fixed arm it is higher by this, at least."
         )
