@@ -8,7 +8,7 @@ from typing import Any, ParamSpec
 
 ADVICE = {
     "answer-misses-known-value": "Raise the budget of the search.",
-    "better-fixed-arm": "Let `sample` return the means over all steps of a run, and let tables have as many rows as the horizon.",
+    "better-fixed-arm": "Let `sample` return means over all steps of a run; give tables as many rows as the horizon.",
     "broken-plugin": "Update, reinstall or uninstall that package.",
     "few-data": "Collect more tables or campaigns, or use a parametric problem that is fitted to them.",
     "no-effect": "Leave the parameter at its textbook value, or tune another policy.",
