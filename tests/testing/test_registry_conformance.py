@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import banditune as bt
+from banditune.testing.policy_conformance import PolicySubject
 from helpers.policy_problem_pairs import PAIRS, POLICIES, SMALL_PROBLEMS
 
 SAME_ESTIMATES = ("ucb-glm", "glm-greedy", "glm-epsilon-greedy", "lin-greedy", "lin-epsilon-greedy", "lints")
@@ -43,3 +44,13 @@ def test_every_problem_keeps_its_contract(problem):
     report = bt.testing.check_problem(SMALL_PROBLEMS[problem](), seed=3)
     assert report["plain-python"].runs > 100
     assert ("means" in [check.name for check in report.checks]) == (problem != "reward-table")
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_what_needs_no_compiler_holds_for_every_policy(name):
+    """Every policy is checked here, also those whose compiled code is checked in slow tests only."""
+    subject = PolicySubject(POLICIES[name](), None, 100, None, 0)
+    steps = subject.list_steps()
+    names = ("description", "contract", "memory", "no-reward-yet", "travel")
+    findings = [steps[step]().text for step in names]
+    assert len(set(findings)) == len(names)
