@@ -28,11 +28,15 @@ def compute_tail(step, params):
 
 @scalar
 def compute_bayes_index(arm, setting, step, params):
-    """Compute the upper quantile of the arm's posterior."""
+    """Compute the upper quantile of the arm's posterior, which is at least its mean.
+
+    Medians of different posteriors may be equal, so that the last bit would decide where gamma is 0. Means that are
+    equal have equal bits.
+    """
     successes = min(max(arm.total, 0.0), arm.pulls)
     a = setting.options[0] + successes
     b = setting.options[1] + (arm.pulls - successes)
-    return beta_upper_quantile(compute_tail(step, params), a, b)
+    return max(a / (a + b), beta_upper_quantile(compute_tail(step, params), a, b))
 
 
 @scalar
@@ -41,7 +45,7 @@ def exceeds_bayes_bound(arm, setting, step, params, bound):
     successes = min(max(arm.total, 0.0), arm.pulls)
     a = setting.options[0] + successes
     b = setting.options[1] + (arm.pulls - successes)
-    return beta_tail(bound, a, b) > compute_tail(step, params) * (1.0 + MARGIN)
+    return bound < a / (a + b) * (1.0 - MARGIN) or beta_tail(bound, a, b) > compute_tail(step, params) * (1.0 + MARGIN)
 
 
 FUNCTIONS = make_index_functions(compute_bayes_index, "rising", exceeds_bayes_bound)
@@ -49,10 +53,10 @@ FUNCTIONS = make_index_functions(compute_bayes_index, "rising", exceeds_bayes_bo
 
 @dataclass(frozen=True)
 class BayesUCB(TotalsPolicy):
-    """Highest upper quantile of the Beta posteriors: a share step^(-gamma^2), at most a half, lies above it.
+    """Highest upper quantile of the Beta posteriors, or their mean if that is higher.
 
-    The textbook's share is 1 / step (Kaufmann, Cappé and Garivier 2012, with c = 0). A reward between 0 and 1 counts
-    as that share of a success.
+    A share step^(-gamma^2) of the posterior, at most a half, lies above the quantile. The textbook's share is 1 / step
+    (Kaufmann, Cappé and Garivier 2012, with c = 0). A reward between 0 and 1 counts as that share of a success.
 
     Parameters
     ----------
