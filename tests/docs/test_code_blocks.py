@@ -14,7 +14,7 @@ from code_blocks import (
     split_commands,
 )
 
-NOT_YET = {ROOT / "docs" / "how-to" / "logs.md", ROOT / "docs" / "how-to" / "data-sets.md"}
+NOT_YET = {ROOT / "docs" / "how-to" / "logs.md"}
 """Pages that are being split into how-to and research."""
 PAGES = [page for page in list_pages() if page not in NOT_YET]
 BLOCKS = {page: read_blocks(page) for page in PAGES}
