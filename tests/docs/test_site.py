@@ -177,12 +177,12 @@ def browser(tmp_path):
 
 def test_pages_work_in_a_browser_without_a_network(site, browser):
     browser.open(site / "index.html", 1280)
-    answer = browser.ask("Runtime.evaluate", expression=SEARCH, returnByValue=True, awaitPromise=True)
+    answer = browser.send_command("Runtime.evaluate", expression=SEARCH, returnByValue=True, awaitPromise=True)
     assert answer["result"]["value"] > 2
     wrong = []
     for page in ("index.html", "choose.html", "reference/commands.html"):
         browser.open(site / page, 390)
-        asked = [address for address in browser.requests() if not address.startswith(("file:", "data:", "about:"))]
-        wide = browser.run("document.documentElement.scrollWidth - window.innerWidth")
-        wrong += [(page, complaint) for complaint in [*asked, *browser.complaints()]] + [(page, wide)] * (wide > 1)
+        asked = [address for address in browser.list_requests() if not address.startswith(("file:", "data:", "about:"))]
+        wide = browser.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+        wrong += [(page, complaint) for complaint in [*asked, *browser.list_messages()]] + [(page, wide)] * (wide > 1)
     assert wrong == []
