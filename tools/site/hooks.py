@@ -18,16 +18,13 @@ from mkdocs.exceptions import PluginError  # noqa: E402
 from mkdocs.structure.files import File  # noqa: E402
 
 INSERT = re.compile(r"^<!-- insert: (\w+)((?: [\w./-]+)?) -->$", re.MULTILINE)
-FROM_ROOT = {"index.md": "README.md", "reference/changes.md": "CHANGELOG.md"}
-"""Pages that are files at the root of the repository."""
-
 pages: list[Any] = []
 """The pages of this build, in the order of the navigation."""
 
 
 def on_files(files: Any, config: Any) -> Any:
     """Add the pages that are files at the root."""
-    for page, source in FROM_ROOT.items():
+    for page, source in page_parts.FROM_ROOT.items():
         files.append(File.generated(config, page, content=page_parts.read_root_page(ROOT / source, page)))
     return files
 

@@ -15,22 +15,36 @@ from banditune.core.notice import ADVICE, CAUSES
 from banditune.registry import describe_registries
 
 ROOT = Path(__file__).parents[2]
+FROM_ROOT = {
+    "index.md": "README.md",
+    "extending/contributing.md": "CONTRIBUTING.md",
+    "reference/changes.md": "CHANGELOG.md",
+}
+"""Pages that are files at the root of the repository."""
 DESCRIPTIONS = {
     "index.md": "What banditune does, how to install it, a first result, and what it is good for.",
+    "extending/contributing.md": "How to set up a clone, where things are, and how to add and test something.",
     "reference/changes.md": "What was added, changed and fixed in each version.",
 }
 
 
 def read_root_page(path: Path, page: str) -> str:
-    """Read a page from the root of the repository, with its links to docs/ as seen from the page."""
-    folder = posixpath.dirname(page)
+    """Read a page from the root of the repository, with its links as seen from the page.
 
-    def relative(match: re.Match[str]) -> str:
-        return f"]({posixpath.relpath(match[1], folder or '.')}"
+    Links to files that are not on the site become text.
+    """
+    folder = posixpath.dirname(page) or "."
+    pages = {source: target for target, source in FROM_ROOT.items()}
 
-    text = path.read_text(encoding="utf-8").replace("src/banditune/core/pages/", "docs/explanation/")
-    text = re.sub(r"\]\(docs/([^)#]+)", relative, text)
-    return f"---\ndescription: {DESCRIPTIONS[page]}\nhide: [navigation]\n---\n\n{text}"
+    def replace_link(match: re.Match[str]) -> str:
+        text, target, name = match[1], match[2], match[3] or ""
+        target = target.replace("src/banditune/core/pages/", "docs/explanation/")
+        inside = target.removeprefix("docs/") if target.startswith("docs/") else pages.get(target)
+        return f"[{text}]({posixpath.relpath(inside, folder)}{name})" if inside else text
+
+    text = re.sub(r"\[([^\]]*)\]\(([\w./-]+)(#[^)]*)?\)", replace_link, path.read_text(encoding="utf-8"))
+    hidden = "hide: [navigation]\n" if page == "index.md" else ""
+    return f"---\ndescription: {DESCRIPTIONS[page]}\n{hidden}---\n\n{text}"
 
 
 def format_table(header: list[str], rows: list[list[str]]) -> str:
