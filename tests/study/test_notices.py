@@ -23,7 +23,7 @@ def test_every_notice_of_a_tuning_appears_where_it_should():
     upper = next(collect_tuning_notices(spec, among, 1.0, None, equal_regrets, equal_regrets))
     assert "upper end of its range [0, 1]" in upper
     assert "--range gamma=0:10 on" in upper
-    assert "--range gamma=0:0.1 on" in next(
+    assert 'ranges={"gamma": (0, 0.1)}' in next(
         collect_tuning_notices(spec, among, 0.0, None, equal_regrets, equal_regrets)
     )
     assert "lower end" in next(collect_tuning_notices(spec, among, 1 / 162, None, equal_regrets, equal_regrets))
@@ -60,7 +60,7 @@ def test_the_search_is_wrong_where_the_textbook_value_is_better_by_more_than_the
         (
             0.1,
             bt.GaussianThompson(prior=(0, 1), noise=1),
-            "wrong here.*gaussian-ts:noise=... on the command line, GaussianThompson\\(noise=...\\)",
+            "wrong here.*GaussianThompson\\(noise=...\\)",
         ),
         (
             0.1,

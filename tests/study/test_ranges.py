@@ -206,12 +206,12 @@ def test_a_tuner_may_miss_the_end_of_its_range_by_rounding():
 @pytest.mark.parametrize(
     ("policy", "ranges", "end", "expected"),
     [
-        (POLICY, {}, "upper", '--range gamma=0:10 on the command line, ranges={"gamma": (0, 10)} in Python'),
-        (POLICY, {}, "lower", "To look closer, search another range: --range gamma=0:0.1 "),
-        (POLICY, {"gamma": (1, 2)}, "lower", "To look beyond it, search another range: --range gamma=0:2 "),
-        (bt.EpsilonGreedy(), {}, "upper", "epsilon is not defined beyond it"),
-        (make_policy(1e-2, 1, textbook=0.1, scale="log"), {}, "lower", "--range x=0.001:1 "),
-        (make_policy(1e-2, 1, textbook=0.1, scale="log"), {}, "upper", "--range x=0.01:10 "),
+        (POLICY, {}, "upper", 'To look beyond it, search another range: ranges={"gamma": (0, 10)}.'),
+        (POLICY, {}, "lower", 'To look closer, search another range: ranges={"gamma": (0, 0.1)}.'),
+        (POLICY, {"gamma": (1, 2)}, "lower", 'To look beyond it, search another range: ranges={"gamma": (0, 2)}.'),
+        (bt.EpsilonGreedy(), {}, "upper", "epsilon is not defined beyond that end"),
+        (make_policy(1e-2, 1, textbook=0.1, scale="log"), {}, "lower", 'ranges={"x": (0.001, 1)}'),
+        (make_policy(1e-2, 1, textbook=0.1, scale="log"), {}, "upper", 'ranges={"x": (0.01, 10)}'),
     ],
 )
 def test_the_warning_of_an_end_names_a_range_beyond_it(policy, ranges, end, expected):

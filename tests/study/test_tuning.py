@@ -99,7 +99,7 @@ def test_a_precision_is_reached_or_reported_as_missed():
         )
         assert short.precision_reached is False
         assert f"NOT reached, `{argument}` ended the search" in repr(short)
-        assert any("by `max_runs` or `max_time`; raise them" in warning for warning in short.notices)
+        assert any("by `max_runs` or `max_time`. Raise them" in warning for warning in short.notices)
         assert short.search_runs <= 30
         assert bt.results.from_json(short.to_json()) == short
 

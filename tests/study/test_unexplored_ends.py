@@ -164,7 +164,7 @@ def test_an_end_is_reported_if_it_is_surely_better(ahead, is_better, is_refuted)
     for high in (1.49, 1.51):  # 15% of 10 are wanted
         assert any(note_missed_precision(goal, POSTERIOR, level, (0.0, replace(end[1], high=high)))) == (high > 1.5)
     tables = replace(end[1], low=-1.0, high=5.0, unit="table")
-    assert "; more tables are needed to know." in next(note_missed_precision(goal, POSTERIOR, level, (0.0, tables)))
+    assert "More tables are needed to know." in next(note_missed_precision(goal, POSTERIOR, level, (0.0, tables)))
     # A value that the search tried refutes the precision only if it is surely better.
     for low in (1.49, 1.51):
         assert any(note_missed_precision(goal, POSTERIOR, (1.0, replace(end[1], low=low, high=3.0)), None)) == (
@@ -175,7 +175,7 @@ def test_an_end_is_reported_if_it_is_surely_better(ahead, is_better, is_refuted)
 @pytest.mark.parametrize(
     ("posterior", "message"),
     [
-        (replace(POSTERIOR, regret_gap=2.0), "ended before it, by `max_runs` or `max_time`; raise them"),
+        (replace(POSTERIOR, regret_gap=2.0), "ended before it, by `max_runs` or `max_time`. Raise them"),
         (
             replace(POSTERIOR, regret_gap=2.0, misfit=True),
             "do not fit the curves of the search, and more of them may not help",

@@ -28,6 +28,7 @@ from banditune.cli.options import (
 )
 from banditune.cli.runner import print_to_stderr, run_with_progress
 from banditune.cli.specs import parse_policy, parse_problem
+from banditune.core.messages import Message
 
 
 @app.command(short_help="Write a saved result or a store as a page, figures or Markdown.")
@@ -111,7 +112,7 @@ def list_registry(json: JsonOption = False) -> None:
     from banditune.registry import describe_registries, list_plugin_notices
 
     for notice in list_plugin_notices():
-        print_to_stderr(f"warning: {notice}")
+        print_to_stderr(Message("warning: {}", notice))
     if json:
         import json as codec
 

@@ -33,7 +33,7 @@ from banditune.cli.options import (
 )
 from banditune.cli.runner import exit_if_strict, run_and_print
 from banditune.cli.specs import parse_policy
-from banditune.cli.unstructured_messages import translate_message
+from banditune.cli.vocabulary import write_for_command_line
 
 
 @app.command(short_help="Fit a problem to past logs, to tune on.")
@@ -94,7 +94,7 @@ def fit(
     if output is not None:
         title = f"{result.model} fitted to {logs.name}: {result.decisions:,} decisions, {result.campaigns} campaigns"
         problem_file.save_problem(
-            result.problem, output, result.horizon, (title, *map(translate_message, result.notes))
+            result.problem, output, result.horizon, (title, *map(write_for_command_line, result.notes))
         )
 
 

@@ -12,9 +12,8 @@ from typing import Any
 import typer
 
 from banditune.cli.command_echo import record_command
-from banditune.cli.unstructured_messages import translate_message, translate_result
 from banditune.cli.vocabulary import write_for_command_line
-from banditune.core.messages import Message, Reference
+from banditune.core.messages import Message
 
 EXIT_STRICT = 3
 """With --strict: a precision was not reached, or there is a notice."""
@@ -79,14 +78,14 @@ def run_and_print(
         from banditune.reports.plain_text import format_text
 
         for line in (*before, *remarks):
-            typer.echo(translate_message(line))
-        typer.echo(("\n" if before or remarks else "") + translate_result(format_text(result)))
+            typer.echo(write_for_command_line(line))
+        typer.echo(("\n" if before or remarks else "") + write_for_command_line(format_text(result)))
     if quiet or json:
         # Notices are printed in any case, also with --quiet or --json.
         for line in notes:
-            print_to_stderr(f"note: {line}")
+            print_to_stderr(Message("note: {}", line))
         for line in (*remarks, *getattr(result, "notices", ())):
-            print_to_stderr(f"warning: {line}")
+            print_to_stderr(Message("warning: {}", line))
     if plot is not None:
         result.plot(plot)
     return result
@@ -201,10 +200,6 @@ class ProgressBar:
 def print_to_stderr(error: object, code: int = 0) -> int:
     """Print a line on stderr, with options in place of arguments."""
     line = " ".join(write_for_command_line(error).split())
-    if getattr(error, "code", "invalid-request") == "invalid-request" and not any(
-        isinstance(part, Reference) for part in Message(error).parts
-    ):
-        line = translate_message(line)
     print(f"banditune: {line}", file=sys.stderr)
     return code
 

@@ -7,6 +7,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import Any
 
+from banditune.core.messages import Message, join_messages
 from banditune.reports import figures, repeat_commands
 from banditune.reports.plain_text import format_text
 from banditune.reports.plot_marks import BLACK_COLOUR, CURVE_COLOUR, GREY_COLOUR, PlotMark, PlotSpec, make_axis
@@ -74,7 +75,8 @@ def _(result: FittedProblem) -> str:
     estimates = make_estimates_table(result)
     checks = make_checks_table(result)
     more = len(estimates.rows) - MAX_TEXT_ESTIMATES
-    return "\n".join(
+    return join_messages(
+        "\n",
         [
             f"{describe_fit(result)}",
             "",
@@ -85,8 +87,8 @@ def _(result: FittedProblem) -> str:
             "",
             f"{select_captions(result).comparison}; a check fails where the share above is outside 0.005 to 0.995",
             format_text_table([checks.header, *checks.rows]),
-            *(["", *(f"note: {note}" for note in result.notes)] if result.notes else []),
-        ]
+            *(["", *(Message("note: {}", note) for note in result.notes)] if result.notes else []),
+        ],
     )
 
 

@@ -7,6 +7,7 @@ from functools import singledispatch
 from typing import Any
 
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Message, join_messages
 from banditune.reports.backtest_statements import BACKTEST_HEADER, list_backtest_rows, state_backtest
 from banditune.reports.comparison_statements import (
     describe_selection_bias,
@@ -85,12 +86,13 @@ def _(result: Estimate) -> str:
 @format_text.register
 def _(result: Tuning) -> str:
     answer = f"{format_params(result.params)} has regret {format_number(result.regret.mean)} on average"
-    return "\n".join(
+    return join_messages(
+        "\n",
         [
             describe_setup(result.setup),
             *list_problem_options(result.setup, result.textbook_policy),
             "",
-            f"{answer}, {state_gain(result)}.",
+            Message("{}, {}.", answer, state_gain(result)),
             "",
             format_text_table([get_tuning_header(result), *list_tuning_rows(result)]),
             *list_data_scope_lines(result.setup),
@@ -98,25 +100,26 @@ def _(result: Tuning) -> str:
             *describe_lower_bound(result.lower_bound, result.regret.mean),
             *describe_posterior(result),
             *((*list_robustness_lines(result.robustness), "") if result.robustness else ()),
-            *(f"warning: {warning}" for warning in result.notices),
+            *(Message("warning: {}", warning) for warning in result.notices),
             f"search: {result.setup.tuner_name}{describe_ranges(result.setup)}, "
             f"{result.search_runs:,} of {result.budget:,} runs; "
             f"validation: {describe_validation(result.setup, result.validation_runs)}, paired; "
             f"{result.setup.regret_kind} regret, seed {result.setup.seed}{describe_device(result.setup)}",
             state_assumptions(result.setup),
-        ]
+        ],
     )
 
 
 @format_text.register
 def _(result: RobustnessReport) -> str:
     lines = [*list_robustness_lines(result), *list_data_scope_lines(result.setup), "", state_assumptions(result.setup)]
-    return "\n".join([describe_setup(result.setup), *list_problem_options(result.setup), "", *lines])
+    return join_messages("\n", [describe_setup(result.setup), *list_problem_options(result.setup), "", *lines])
 
 
 @format_text.register
 def _(result: Backtest) -> str:
-    return "\n".join(
+    return join_messages(
+        "\n",
         [
             describe_setup(result.setup),
             *list_problem_options(result.setup, result.tuning.textbook_policy),
@@ -125,12 +128,12 @@ def _(result: Backtest) -> str:
             "",
             format_text_table([BACKTEST_HEADER, *list_backtest_rows(result)]),
             "",
-            *(f"note: {note}" for note in result.notes),
-            *(f"warning: {warning}" for warning in result.notices),
+            *(Message("note: {}", note) for note in result.notes),
+            *(Message("warning: {}", warning) for warning in result.notices),
             f"tuned on {result.fit.campaigns} campaigns ({result.fit.model}), evaluated on {result.campaigns} others; "
             f"seed {result.setup.seed}",
             state_assumptions(result.setup),
-        ]
+        ],
     )
 
 
@@ -190,7 +193,8 @@ def _(result: Curve) -> str:
                 "#" * max(1, round(40 * abs(mean) / worst)) + mark,
             )
         )
-    return "\n".join(
+    return join_messages(
+        "\n",
         [
             describe_setup(result.setup),
             *list_problem_options(result.setup),
@@ -202,15 +206,16 @@ def _(result: Curve) -> str:
             "",
             format_text_table(rows, left=(3,)),
             "",
-            *(f"warning: {warning}" for warning in result.notices),
+            *(Message("warning: {}", warning) for warning in result.notices),
             state_assumptions(result.setup),
-        ]
+        ],
     )
 
 
 @format_text.register
 def _(result: Comparison) -> str:
-    return "\n".join(
+    return join_messages(
+        "\n",
         [
             describe_setup(result.setup),
             "",
@@ -220,13 +225,13 @@ def _(result: Comparison) -> str:
             *list_data_scope_lines(result.setup),
             *describe_selection_bias(result),
             "",
-            *(f"note: {note}" for note in list_comparison_notes(result)),
+            *(Message("note: {}", note) for note in list_comparison_notes(result)),
             *list_entry_options(result),
             *describe_lower_bound(result.lower_bound, result.lowest_regret.mean),
-            *(f"warning: {warning}" for warning in result.notices),
+            *(Message("warning: {}", warning) for warning in result.notices),
             f"search: {result.setup.tuner_name}{describe_ranges(result.setup)}, {result.budget:,} runs per policy; "
             f"validation: {describe_validation(result.setup, result.validation_runs)}, the same for all; "
             f"seed {result.setup.seed}{describe_device(result.setup)}",
             state_assumptions(result.setup),
-        ]
+        ],
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from banditune.core.messages import Message
 from banditune.reports.text_formatting import format_count, format_number, format_params, format_text_table
 from banditune.results.robustness_results import RobustnessReport, Scenario
 
@@ -56,7 +57,7 @@ def list_robustness_lines(report: RobustnessReport) -> Iterator[str]:
     yield ""
     yield format_text_table(list(list_text_rows(report)), left=(0, 1, len(SCENARIO_HEADER)))
     for warning in report.notices:
-        yield f"warning: {warning}"
+        yield Message("warning: {}", warning)
 
 
 def state_robustness(report: RobustnessReport) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from banditune.core.messages import Argument, Message
 from banditune.reports.text_formatting import (
     TEXTBOOK_BASELINE,
     format_count,
@@ -44,7 +45,7 @@ def describe_posterior(result: Tuning) -> Iterator[str]:
     name = result.searched_parameter
     if posterior.misfit:
         precision = describe_requested_precision(result)
-        yield f"the search cannot state its confidence: see the warning about its curves{precision}"
+        yield Message("the search cannot state its confidence: see the warning about its curves{}", precision)
         yield ""
         return
     indent = " " * len(f"{100 * posterior.confidence:g}% sure: ")
@@ -55,8 +56,8 @@ def describe_posterior(result: Tuning) -> Iterator[str]:
     sure = f"{100 * posterior.confidence:g}% sure{alone}: "
     share = f"{posterior.regret_gap / max(abs(posterior.mean), 1e-300):.1%} of {format_number(posterior.mean)}"
     nothing = f"no {posterior.describe_range(name)}" if posterior.unexplored else "no other value"
-    gap = f"{format_number(posterior.regret_gap)} ({share}{describe_requested_precision(result)})"
-    yield f"{sure}{nothing} is better by more than {gap}"
+    gap = Message("{} ({}{})", format_number(posterior.regret_gap), share, describe_requested_precision(result))
+    yield Message("{}{} is better by more than {}", sure, nothing, gap)
     best = f"{format_number(posterior.best_low)} and {format_number(posterior.best_high)}"
     yield f"{indent}the best {posterior.describe_range(name)} is between {best}"
     if posterior.near_optimal:
@@ -75,15 +76,14 @@ def describe_requested_precision(result: Tuning) -> str:
     """Describe the requested precision, and what ended the search if it was not reached."""
     if result.precision is None:
         return ""
-    limit = "`max_runs`" if result.search_runs >= result.budget else "`max_time`"
+    limit = Argument("max_runs" if result.search_runs >= result.budget else "max_time")
     # If the search reached it, fresh instances refuted that. If no curve fits, the limit is not the reason.
     has_warning = result.posterior is not None and (
         result.posterior.misfit or result.posterior.meets_precision(result.precision)
     )
-    why = "see the warning" if has_warning else f"{limit} ended the search"
-    return f"; requested {100 * result.precision:.3g}%: " + (
-        "reached" if result.precision_reached else f"NOT reached, {why}"
-    )
+    why = "see the warning" if has_warning else Message("{} ended the search", limit)
+    reached = "reached" if result.precision_reached else Message("NOT reached, {}", why)
+    return Message("; requested {:.3g}%: {}", 100 * result.precision, reached)
 
 
 def describe_baseline_params(name: str, params: Mapping[str, float]) -> str:
@@ -111,5 +111,5 @@ def state_gain(result: Tuning) -> str:
     if gain.mean == gain.se == 0:
         return f"exactly as much as {usual}"
     data = result.setup.held_out_data
-    way = f"give more {data.unit}s" if data else "raise `validate` or the budget"
-    return f"which may be no better than {usual}: {way}"
+    way = f"give more {data.unit}s" if data else Message("raise {} or the budget", Argument("validate"))
+    return Message("which may be no better than {}: {}", usual, way)

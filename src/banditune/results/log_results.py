@@ -9,6 +9,7 @@ from typing import Any
 
 from banditune.core.arrays import FloatArray
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Message
 from banditune.core.notice import Notice
 from banditune.results.estimates import Estimate
 from banditune.results.result_record import ResultRecord, make_data_frame, register_record
@@ -261,7 +262,10 @@ class Backtest(ResultRecord):
     @property
     def notices(self) -> tuple[Notice, ...]:
         """What may mislead in the tuning."""
-        return tuple(notice.replace_message(f"on the fitted problem: {notice}") for notice in self.tuning.notices)
+        return tuple(
+            notice.replace_message(Message("on the fitted problem: {}", notice.message))
+            for notice in self.tuning.notices
+        )
 
     def to_pandas(self) -> Any:
         """Return a pandas data frame with one row per estimate.

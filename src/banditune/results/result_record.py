@@ -248,11 +248,11 @@ def convert_to_type(kind: Any, value: Any) -> Any:
 
 
 def _decode_notice(value: Any) -> Notice:
-    """Decode a notice. Its advice is that of this version."""
+    """Decode a notice."""
     if set(_check_type(dict, value)) != {"code", "message", "advice"}:
         raise TypeError
     try:
-        return Notice(_check_type(str, value["message"]), _check_type(str, value["code"]))
+        return Notice(*(_check_type(str, value[name]) for name in ("message", "code", "advice")))
     except ValueError as error:
         raise TypeError from error
 

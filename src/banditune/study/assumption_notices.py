@@ -12,7 +12,8 @@ from banditune.core.arrays import FloatArray
 from banditune.core.checks import factor_gaussian_prior, is_from_problem
 from banditune.core.descriptions import find_own_code
 from banditune.core.errors import InvalidRequest
-from banditune.core.notice import Notice, with_code
+from banditune.core.messages import Message, Wording
+from banditune.core.notice import Finding, Notice, with_code
 from banditune.core.policy import Policy
 from banditune.core.problem import Problem
 from banditune.study.options_from_problem import (
@@ -62,7 +63,7 @@ def note_wrong_assumptions(policy: Policy, problem: Problem, horizon: int | None
 
 
 @with_code("wrong-prior")
-def note_wrong_prior(policy: Policy, problem: Problem) -> Iterator[str]:
+def note_wrong_prior(policy: Policy, problem: Problem) -> Iterator[Finding]:
     """Yield a notice if means of real rewards are far from the policy's prior."""
     if problem.rewards != "real" or problem.dims or policy.prior_moments is None:
         return
@@ -75,13 +76,13 @@ def note_wrong_prior(policy: Policy, problem: Problem) -> Iterator[str]:
     options = {"noise": f"{noise:.4g}"} if noise else {}
     yield (
         f"{policy.name} expects arms to pay {expected:.4g} on average, give or take {sd_prior:.4g} (prior), but those of "
-        f"{problem.name} pay {mean:.4g}: arms that it has not tried look too {impression}. "
-        f"{suggest_options(policy, **options, prior=f'({mean:.4g}, {sd:.4g})')}"
+        f"{problem.name} pay {mean:.4g}: arms that it has not tried look too {impression}.",
+        suggest_options(policy, **options, prior=f"({mean:.4g}, {sd:.4g})"),
     )
 
 
 @with_code("wrong-prior")
-def note_wrong_beta_prior(policy: Policy, problem: Problem) -> Iterator[str]:
+def note_wrong_beta_prior(policy: Policy, problem: Problem) -> Iterator[Finding]:
     """Yield a notice if a Beta prior gives the problem's means a small probability."""
     prior: Any = getattr(policy, "prior", None)
     if policy.prior_kind != "beta" or problem.rewards == "real" or np.shape(prior) != (2,):
@@ -97,12 +98,13 @@ def note_wrong_beta_prior(policy: Policy, problem: Problem) -> Iterator[str]:
     yield (
         f"{policy.name} expects arms to pay {a / (a + b):.4g} on average (prior), and with a probability of {share:.2g} "
         f"between {low:.4g} and {high:.4g}, where {CENTRAL_SHARE:.0%} of the arms of {problem.name} are: it must first "
-        f"learn what all arms have in common. {suggest_options(policy, prior=f'({right_a:.4g}, {right_b:.4g})')}"
+        f"learn what all arms have in common.",
+        suggest_options(policy, prior=f"({right_a:.4g}, {right_b:.4g})"),
     )
 
 
 @with_code("wrong-prior")
-def note_wrong_theta_prior(policy: Policy, problem: Problem) -> Iterator[str]:
+def note_wrong_theta_prior(policy: Policy, problem: Problem) -> Iterator[Finding]:
     """Yield a notice if scores x'theta are larger than a prior of theta expects."""
     prior: Any = getattr(policy, "prior", None)
     if policy.prior_kind != "theta" or not problem.dims or is_from_problem(prior):
@@ -117,7 +119,8 @@ def note_wrong_theta_prior(policy: Policy, problem: Problem) -> Iterator[str]:
     )
     yield (
         f"{policy.name} expects smaller differences between arms than {problem.name} has: scores x'theta are {times:.3g} "
-        f"times as large as its prior of theta lets expect. {way}"
+        f"times as large as its prior of theta lets expect.",
+        way,
     )
 
 
@@ -132,7 +135,7 @@ def compute_score_ratio(prior: Any, features: FloatArray, scores: FloatArray) ->
 
 
 @with_code("wrong-noise")
-def note_wrong_noise(policy: Policy, problem: Problem, horizon: int | None = None) -> Iterator[str]:
+def note_wrong_noise(policy: Policy, problem: Problem, horizon: int | None = None) -> Iterator[Finding]:
     """Yield a notice if the policy's noise is far from that of the problem's rewards."""
     assumed = getattr(policy, "noise", None)
     if not isinstance(assumed, int | float):
@@ -144,7 +147,8 @@ def note_wrong_noise(policy: Policy, problem: Problem, horizon: int | None = Non
     yield (
         f"{policy.name} takes rewards to have a standard deviation of {assumed:.4g} around their means (noise), but those "
         f"of {problem.name} have {true:.4g}: it trusts them too {direction}, and so does the textbook policy, with which "
-        f"it is compared. {suggest_options(policy, noise=f'{true:.4g}')}"
+        f"it is compared.",
+        suggest_options(policy, noise=f"{true:.4g}"),
     )
 
 
@@ -156,20 +160,20 @@ def find_reward_noise(problem: Problem, horizon: int | None = None) -> float | N
         return None
 
 
-def suggest_noise_check(policy: Policy) -> str:
+def suggest_noise_check(policy: Policy) -> Message:
     """Suggest to check the noise of a policy that does worse than expected."""
     if not isinstance(getattr(policy, "noise", None), int | float):
-        return ""
-    option = "noise=..." if is_made_by_user(policy) else format_policy_spec(policy, noise="...")
-    return f", see whether the policy knows how noisy rewards are ({option})"
+        return Message("")
+    option = "noise=..." if is_made_by_user(policy) else spell_policy(policy, noise="...")
+    return Message(", see whether the policy knows how noisy rewards are ({})", option)
 
 
-def suggest_options(policy: Policy, **options: str) -> str:
+def suggest_options(policy: Policy, **options: str) -> Message:
     """Say how to make the policy with other options, which are given as Python code."""
     if is_made_by_user(policy):
         call = f"{type(policy).__name__}(..., {format_keywords(options)})"
-        return f"Make it again, as {call} or by the function that makes it."
-    return f"Give it: {format_policy_spec(policy, **options)}."
+        return Message(f"Make it again, as {call} or by the function that makes it.")
+    return Message("Give it: {}.", spell_policy(policy, **options))
 
 
 def is_made_by_user(policy: Policy) -> bool:
@@ -177,10 +181,10 @@ def is_made_by_user(policy: Policy) -> bool:
     return find_own_code(policy) is not None or any(field.name == "name" for field in fields(policy))  # type: ignore[arg-type]
 
 
-def format_policy_spec(policy: Policy, **options: str) -> str:
-    """Write how a registered policy is made with other options, which are given as Python code."""
+def spell_policy(policy: Policy, **options: str) -> Wording:
+    """Return how a registered policy is made with other options, which are given as Python code."""
     words = ",".join(f"{name}={value.strip('()').replace(' ', '')}" for name, value in options.items())
-    return f"{policy.name}:{words} on the command line, {type(policy).__name__}({format_keywords(options)}) in Python"
+    return Wording(f"{type(policy).__name__}({format_keywords(options)})", f"{policy.name}:{words}")
 
 
 def format_keywords(options: Mapping[str, str]) -> str:

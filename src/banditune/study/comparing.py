@@ -11,6 +11,7 @@ import numpy as np
 
 from banditune.core.arrays import FloatArray
 from banditune.core.descriptions import describe, make_label
+from banditune.core.messages import Message
 from banditune.core.notice import Notice
 from banditune.core.policy import Policy
 from banditune.core.problem import Problem
@@ -276,10 +277,10 @@ def _list_policy_notices(candidates: Sequence[_ValidatedPolicy]) -> Iterator[Not
     for candidate in sorted(candidates, key=lambda candidate: candidate.policy_number):
         begins = f"{candidate.split.validation_spec.policy.name} "
         for notice in candidate.notices:
+            named = Message("{}: {}", candidate.name, notice.message)
             if notice.startswith(begins):
-                yield notice.replace_message(f"{candidate.name} {notice.removeprefix(begins)}")
-            else:
-                yield notice.replace_message(f"{candidate.name}: {notice}")
+                named = notice.message.replace_start(begins, f"{candidate.name} ")
+            yield notice.replace_message(named)
 
 
 def _make_entry(candidate: _ValidatedPolicy, lead: FloatArray) -> ComparisonEntry:

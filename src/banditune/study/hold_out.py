@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from banditune.core.arrays import FloatArray, IntArray
-from banditune.core.notice import with_code
+from banditune.core.notice import Finding, with_code
 from banditune.core.problem import Problem
 from banditune.problems.bernoulli_arms import Mixture
 from banditune.problems.data_set import FEWEST_UNITS, DataSet
@@ -141,7 +141,7 @@ def is_single_shuffled_table(problem: DataSet) -> bool:
 
 
 @with_code("few-data")
-def note_small_data_set(problem: Problem) -> Iterator[str]:
+def note_small_data_set(problem: Problem) -> Iterator[Finding]:
     """Yield a notice if a data set is too small to hold some of it out."""
     if (
         not isinstance(problem, DataSet)
@@ -154,6 +154,6 @@ def note_small_data_set(problem: Problem) -> Iterator[str]:
     few = f"{count} {unit}s are" if count > 1 else f"one {unit} is"
     yield (
         f"{few} too few to hold some out, which takes {FEWEST_UNITS}: the numbers are about {format_units(count, unit)} "
-        f"alone, and new {unit}s may differ by more than the errors say. Give more {unit}s, or population=True if these "
-        "are all there is."
+        f"alone, and new {unit}s may differ by more than the errors say.",
+        f"Give more {unit}s, or population=True if these are all there is.",
     )

@@ -10,7 +10,8 @@ import numpy as np
 
 from banditune.core.arrays import FloatArray
 from banditune.core.descriptions import make_label
-from banditune.core.notice import Notice, with_code
+from banditune.core.messages import Argument, Message, Wording
+from banditune.core.notice import Finding, Notice, with_code
 from banditune.core.space import Range
 from banditune.core.tuner import Goal
 from banditune.results.estimates import Estimate
@@ -20,6 +21,10 @@ from banditune.study.assumption_notices import note_wrong_assumptions, suggest_n
 from banditune.study.hold_out import has_hold_out
 from banditune.study.parameter_values import can_return_textbook, make_textbook_row, name_params
 from banditune.study.validation import ValueAdvantage
+
+CURVE = Wording("`curve`", "`banditune curve`")
+"""How the regret over all values is computed."""
+
 
 MIN_NOTICE_RUNS = 250
 """The fewest runs for a notice on dominant runs, or on a contradiction to the search."""
@@ -77,7 +82,7 @@ def collect_tuning_notices(
 @with_code("regret-below-zero")
 def note_negative_regret(
     spec: SimulationSpec, posterior: SearchPosterior | None, *samples: FloatArray
-) -> Iterator[str]:
+) -> Iterator[Finding]:
     """Yield a notice if a regret is significantly below 0."""
     lowest = min((Estimate.from_sample(sample) for sample in samples), key=lambda estimate: estimate.mean)
     if spec.regret != "realised" or not lowest.high < 0:
@@ -85,11 +90,11 @@ def note_negative_regret(
     statement = f"a regret below 0, here {lowest.mean:.4g}, means that more was earned than by one fixed arm"
     # Only a search that fits curves has a posterior.
     if posterior is None:
-        yield f"{statement}."
+        yield f"{statement}.", "Nothing needs to be done: this search takes such regrets as they are."
     else:
         yield (
-            f"{statement}; this search takes regrets below 0 for luck, and more runs do not change that: use another "
-            "tuner, such as uniform."
+            f"{statement}; this search takes regrets below 0 for luck, and more runs do not change that.",
+            "Use another tuner, such as uniform.",
         )
 
 
@@ -101,7 +106,7 @@ def note_worse_than_textbook(
     posterior: SearchPosterior | None,
     difference: FloatArray,
     negative: bool = False,
-) -> Iterator[str]:
+) -> Iterator[Finding]:
     """Yield a notice if the textbook value is significantly better. `negative`: there is a notice on regrets below 0."""
     worse = Estimate.from_sample(difference)
     if not worse.low > 0:
@@ -111,7 +116,8 @@ def note_worse_than_textbook(
         yield (
             f"on fresh instances the textbook's {make_label(spec.textbook_spec.policy)} at "
             f"{', '.join(f'{name} = {number:.4g}' for name, number in textbook)} has {worse.mean:.4g} less regret "
-            f"than {search_range.name} = {value:.4g}: look at the whole curve (`curve`) of both."
+            f"than {search_range.name} = {value:.4g}.",
+            Message("Look at the whole curve ({}) of both.", CURVE),
         )
         return
     statement = (
@@ -120,39 +126,43 @@ def note_worse_than_textbook(
     )
     if has_hold_out(spec.problem):
         yield (
-            f"{statement}: the data that were searched are too few to distinguish these values; take the textbook value, "
-            "or give more data."
+            f"{statement}: the data that were searched are too few to distinguish these values.",
+            "Take the textbook value, or give more data.",
         )
         return
     # The search states that no value is better by more than the gap. A smaller difference does not contradict it.
     if posterior and negative:
-        yield f"{statement}."
+        yield f"{statement}.", "Take the textbook value, or use another tuner."
     elif posterior and not posterior.misfit and worse.low > posterior.regret_gap:
+        check = suggest_noise_check(spec.policy)
         yield (
-            f"{statement}: the statements of the search are wrong here. Look at the whole curve (`curve`)"
-            f"{suggest_noise_check(spec.policy)}, and try another tuner, such as notes."
+            f"{statement}: the statements of the search are wrong here.",
+            Message("Look at the whole curve ({}){}, and try another tuner, such as notes.", CURVE, check),
         )
     else:
         # If the policy's noise is wrong, there is a notice on that, and more runs would not help.
         wrong_noise = any(note_wrong_assumptions(spec.policy, spec.problem, spec.horizon))
-        yield f"{statement}{'' if wrong_noise else ': more runs are needed; raise the budget'}."
+        if wrong_noise:
+            yield f"{statement}.", "Give the policy the noise of the problem first."
+        else:
+            yield f"{statement}: more runs are needed.", Message("Raise {}.", Argument("budget"))
 
 
 @with_code("range-end-better")
-def note_better_end(search_range: Range, end_advantage: ValueAdvantage | None) -> Iterator[str]:
+def note_better_end(search_range: Range, end_advantage: ValueAdvantage | None) -> Iterator[Finding]:
     """Yield a notice if the end of the range that the search cannot evaluate is significantly better."""
     if end_advantage is None or not end_advantage[1].low > 0:
         return
     end, ahead = end_advantage
     yield (
         f"{search_range.name} = {end:.4g}, the end of its range, has {ahead.mean:.4g} (95%: {ahead.low:.4g} to "
-        f"{ahead.high:.4g}) less regret than the answer on the same instances. The search makes no run there. If the "
-        "policy does not explore there, the order of arms decides ties: be sure of it before you take that end."
+        f"{ahead.high:.4g}) less regret than the answer on the same instances. The search makes no run there.",
+        "If the policy does not explore there, the order of arms decides ties: be sure of it before you take that end.",
     )
 
 
 @with_code("range-end")
-def note_value_at_end(search_range: Range, value: float) -> Iterator[str]:
+def note_value_at_end(search_range: Range, value: float) -> Iterator[Finding]:
     """Yield a notice if the answer is at an end of its range."""
     name = find_nearest_end(search_range, value)
     if name is None:
@@ -161,7 +171,8 @@ def note_value_at_end(search_range: Range, value: float) -> Iterator[str]:
     yield (
         f"{search_range.name} = {value:.4g} is at the {name} end of its range "
         f"[{search_range.low:.4g}, {search_range.high:.4g}]: the "
-        f"optimum may be that end{beyond}.{suggest_range(search_range, name)}"
+        f"optimum may be that end{beyond}.",
+        suggest_range(search_range, name),
     )
 
 
@@ -174,24 +185,24 @@ def is_defined_beyond(search_range: Range, name: str) -> bool:
     )
 
 
-def suggest_range(search_range: Range, name: str) -> str:
+def suggest_range(search_range: Range, name: str) -> Message:
     """Suggest another range: beyond an end, or closer to a lower end that is a limit."""
     low, high, span = search_range.low, search_range.high, search_range.high - search_range.low
     log = search_range.scale == "log"
     further = is_defined_beyond(search_range, name)
     if name == "upper" and not further:
-        return f" {search_range.name} is not defined beyond it."
+        return Message(f"No wider range can be searched: {search_range.name} is not defined beyond that end.")
     if name == "upper":
         high = min(high * 10 if log else low + 10 * span, search_range.upper_limit)
     elif further:
         low = max(low / 10 if log else high - 10 * span, search_range.lower_limit)
     else:
         high = low + 0.1 * span
-    return (
-        f" To look {'beyond it' if further else 'closer'}, search another range: --range "
-        f"{search_range.name}={low:.4g}:{high:.4g} on the command line, "
-        f'ranges={{"{search_range.name}": ({low:.4g}, {high:.4g})}} in Python.'
+    wider = Wording(
+        f'ranges={{"{search_range.name}": ({low:.4g}, {high:.4g})}}',
+        f"--range {search_range.name}={low:.4g}:{high:.4g}",
     )
+    return Message("To look {}, search another range: {}.", "beyond it" if further else "closer", wider)
 
 
 def find_nearest_end(search_range: Range, value: float) -> str | None:
@@ -203,25 +214,26 @@ def find_nearest_end(search_range: Range, value: float) -> str | None:
 
 
 @with_code("search-doubtful")
-def note_search_doubts(search_range: Range, posterior: SearchPosterior | None) -> Iterator[str]:
+def note_search_doubts(search_range: Range, posterior: SearchPosterior | None) -> Iterator[Finding]:
     """Yield notices if the search itself found that its curves do not fit."""
     if posterior and posterior.misfit:
         yield (
-            "the runs do not fit the curves of the search: its statements may be wrong; look at the whole curve "
-            "(`curve`), and trust the validation."
+            "the runs do not fit the curves of the search: its statements may be wrong.",
+            Message("Look at the whole curve ({}), and trust the validation.", CURVE),
         )
     if posterior and posterior.second_dip:
         left, top, right = posterior.second_dip
         yield (
             f"the regret may have more than one dip: {search_range.name} = {top:.4g} has more regret than both "
-            f"{left:.4g} and {right:.4g}; look at the whole curve (`curve`)."
+            f"{left:.4g} and {right:.4g}.",
+            Message("Look at the whole curve ({}).", CURVE),
         )
 
 
 @with_code("search-contradicted")
 def note_contradiction(
     search_range: Range, value: float, posterior: SearchPosterior | None, fresh: Estimate
-) -> Iterator[str]:
+) -> Iterator[Finding]:
     """Yield a notice if the regret on fresh instances contradicts the posterior of the search."""
     # A few runs may hold no failure; then their standard error is too small.
     if posterior is None or posterior.misfit or fresh.runs < MIN_NOTICE_RUNS:
@@ -231,12 +243,13 @@ def note_contradiction(
         yield (
             f"{search_range.name} = {value:.4g} has regret {fresh.mean:.4g} ({fresh.low:.4g} to {fresh.high:.4g}) on fresh "
             f"instances, while the search expects {posterior.low:.4g} to {posterior.high:.4g}: its statements are wrong "
-            "here. Look at the whole curve (`curve`), and try another tuner, such as uniform."
+            "here.",
+            Message("Look at the whole curve ({}), and try another tuner, such as uniform.", CURVE),
         )
 
 
 @with_code("skewed-regret")
-def note_dominant_runs(sample: FloatArray) -> Iterator[str]:
+def note_dominant_runs(sample: FloatArray) -> Iterator[Finding]:
     """Yield a notice if a few runs make most of the mean."""
     carried = np.sort(np.abs(sample))[::-1]
     few = max(3, len(sample) // 100)
@@ -244,34 +257,47 @@ def note_dominant_runs(sample: FloatArray) -> Iterator[str]:
     if len(sample) >= MIN_NOTICE_RUNS and share > 0.5:
         yield (
             f"{few} of {len(sample):,} runs make {share:.0%} of the mean regret: it is less certain than its standard "
-            "error says; validate on more instances."
+            "error says."
         )
 
 
 @with_code("precision-not-reached")
 def note_missed_precision(
     goal: Goal, posterior: SearchPosterior | None, textbook: ValueAdvantage | None, end_advantage: ValueAdvantage | None
-) -> Iterator[str]:
+) -> Iterator[Finding]:
     """Yield a notice if a precision was not reached, by the search or by the validation of other values."""
     if goal.precision is None or posterior is None:
         return
     missed = f"the precision of {100 * goal.precision:.4g}% was not reached:"
     limit = goal.precision * abs(posterior.mean)
     if posterior.misfit:
-        yield f"{missed} the runs do not fit the curves of the search, and more of them may not help."
+        yield (
+            f"{missed} the runs do not fit the curves of the search, and more of them may not help.",
+            Message("Look at the whole curve ({}).", CURVE),
+        )
     elif posterior.regret_gap > limit:
-        yield f"{missed} the search ended before it, by `max_runs` or `max_time`; raise them."
+        ended = Message(
+            "{} the search ended before it, by {} or {}.", missed, Argument("max_runs"), Argument("max_time")
+        )
+        yield ended, "Raise them."
     if textbook is not None and textbook[1].low > limit:
-        yield f"{missed} the textbook's {textbook[0]:.4g} is {format_advantage(textbook[1])}."
+        better = format_advantage(textbook[1])
+        yield f"{missed} the textbook's {textbook[0]:.4g} is {better}.", "Take it, or try another tuner, such as notes."
     if end_advantage is None or not end_advantage[1].high > limit:
         return
     # The search makes no statement on an end without runs. So an end that may be better is enough.
     end, ahead = end_advantage
     if ahead.low > limit:
-        yield f"{missed} {end:.4g}, the end of the range, is {format_advantage(ahead)}."
+        yield (
+            f"{missed} {end:.4g}, the end of the range, is {format_advantage(ahead)}.",
+            "Be sure of that end before you take it: the search makes no run there.",
+        )
     else:
-        advice = "validate on more instances" if ahead.unit == "run" else f"more {ahead.unit}s are needed"
-        yield f"{missed} {end:.4g}, the end of the range, may be {format_advantage(ahead)}; {advice} to know."
+        more = Message("Validate on more instances to know: raise {}.", Argument("validate"))
+        yield (
+            f"{missed} {end:.4g}, the end of the range, may be {format_advantage(ahead)}.",
+            more if ahead.unit == "run" else f"More {ahead.unit}s are needed to know.",
+        )
 
 
 def format_advantage(ahead: Estimate) -> str:

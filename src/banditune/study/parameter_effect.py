@@ -87,10 +87,11 @@ def note_no_effect(
             f"all {len(values.few)} values of `{name}` that were tried have regret 0 on the same {len(runs):,} "
             "instances: there is nothing to tune here.",
             "no-effect",
+            "Leave it at its textbook value, or tune on a harder problem.",
         )
     return Notice(
         f"`{name}` does not change what the policy does: all {len(values.few)} values tried had the same regret on the "
         f"same {len(runs):,} instances, and {len(values.all)} values across the range on {GRID_RUNS} of them. An effect in "
-        f"fewer than 3 of {len(runs):,} runs might not show. Check whether the policy reads it.",
+        f"fewer than 3 of {len(runs):,} runs might not show.",
         "no-effect",
     )

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from banditune.core.arrays import FloatArray
-from banditune.core.notice import with_code
+from banditune.core.notice import Finding, with_code
 from banditune.simulation.executor import Chunk
 from banditune.simulation.spec import SimulationSpec
 from banditune.study.parameter_values import make_textbook_row
@@ -18,7 +18,7 @@ REPEATED_STEPS = 32
 
 
 @with_code("not-repeatable")
-def note_unrepeatable_runs(spec: SimulationSpec) -> Iterator[str]:
+def note_unrepeatable_runs(spec: SimulationSpec) -> Iterator[Finding]:
     """Yield a notice if two runs of an external policy differ when they are simulated again.
 
     This comes before all other runs: objects that share what they learn may decide alike once they know enough. Compiled
@@ -33,8 +33,8 @@ def note_unrepeatable_runs(spec: SimulationSpec) -> Iterator[str]:
         yield (
             f"{spec.policy.name} is not repeatable: simulated twice with the same seed, a run had other decisions. Either "
             "its objects share data, so that runs learn from earlier ones, and all numbers are wrong. Or it draws from a "
-            "generator that does not start from `seed`, and other calls have other numbers. Make a new object with data of "
-            "its own for every run, and pass it the seed."
+            "generator that does not start from `seed`, and other calls have other numbers.",
+            "Make a new object with data of its own for every run, and pass it the seed.",
         )
 
 

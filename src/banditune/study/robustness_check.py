@@ -182,5 +182,5 @@ def note_missed_best(name: str, value: float, expected: Scenario) -> Iterator[st
         yield (
             f"the search for {name} = {value:.4g} missed a better value, {expected.best_value:.4g}, with "
             f"{expected.excess_regret.mean:.4g} (95%: {expected.excess_regret.low:.4g} to "
-            f"{expected.excess_regret.high:.4g}) less regret on the expected problem: raise the budget."
+            f"{expected.excess_regret.high:.4g}) less regret on the expected problem."
         )

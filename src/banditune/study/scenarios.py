@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from banditune.core.errors import InvalidRequest
-from banditune.core.messages import Argument
+from banditune.core.messages import Argument, Message
 from banditune.core.notice import Notice
 from banditune.core.problem import Problem
 from banditune.core.request_errors import make_argument_error
@@ -72,7 +72,7 @@ def list_scenario_specs(
         except InvalidRequest as refused:
             if others is not None and problem is not spec.problem:
                 raise
-            left_out.append(Notice(f"'{description}' is left out: {refused}", "scenario-left-out"))
+            left_out.append(Notice(Message("'{}' is left out: {}", description, refused), "scenario-left-out"))
         else:
             scenarios.append((description, other))
     if len(scenarios) == 1:
