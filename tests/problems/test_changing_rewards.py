@@ -162,7 +162,7 @@ def test_a_negative_regret_advises_another_tuner():
     notices = " ".join(result.notices)
     assert "a regret below 0, here -1" in notices
     assert "more was earned than by one fixed arm" in notices
-    assert "use another tuner, such as uniform" in notices
+    assert "Use another tuner, such as uniform" in notices
     assert "raise the budget" not in notices
     uniform = bt.tune(
         bt.UCB1(noise=0.5),

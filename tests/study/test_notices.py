@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 import banditune as bt
+from banditune.cli.vocabulary import write_for_command_line
 from banditune.core.space import Range
 from banditune.results.search_results import SearchPosterior
 from banditune.simulation.spec import SimulationSpec
@@ -22,7 +23,7 @@ def test_every_notice_of_a_tuning_appears_where_it_should():
     assert list(collect_tuning_notices(spec, among, 0.4, None, equal_regrets, equal_regrets)) == []
     upper = next(collect_tuning_notices(spec, among, 1.0, None, equal_regrets, equal_regrets))
     assert "upper end of its range [0, 1]" in upper
-    assert "--range gamma=0:10 on" in upper
+    assert write_for_command_line(upper.advice) == "To look beyond it, search another range: --range gamma=0:10."
     assert 'ranges={"gamma": (0, 0.1)}' in next(
         collect_tuning_notices(spec, among, 0.0, None, equal_regrets, equal_regrets)
     )
@@ -67,7 +68,7 @@ def test_the_search_is_wrong_where_the_textbook_value_is_better_by_more_than_the
             bt.Thompson(prior=(1, 1)),
             "wrong here. Look at the whole curve [^,]*, and try another tuner, such as notes.$",
         ),
-        (1.5, bt.UCB1(noise=0.5), "has 1 more regret than the textbook's 1: more runs are needed; raise the budget.$"),
+        (1.5, bt.UCB1(noise=0.5), "has 1 more regret than the textbook's 1: more runs are needed. Raise `budget`.$"),
     ):
         posterior = SearchPosterior(
             mean=5.0,
