@@ -1,12 +1,12 @@
-"""What a tuned value loses where an assumption of the simulation fails: the table of docs/explanation/assumptions.md.
+"""How much regret a tuned value adds where an assumption fails: the table of docs/explanation/assumptions.md.
 
-python benchmarks/assumptions.py               # about 8 minutes on one core
+python benchmarks/assumptions.py                           # about 8 minutes on one core
 python benchmarks/assumptions.py --runs 200 --workers 2    # a quick look
 
 UCB1 and Thompson sampling (Gaussian Thompson sampling for real rewards) are tuned on ten arms and 3,000 rounds. Worlds
 that break one assumption each are then simulated here, step by step in NumPy, without the engine. A line has the value,
-its regret in that world (the first world is the expected one), and the lowest regret of a grid of values there. Regret is
-counted against the best arm of each step (of each user, where users differ).
+its regret in that world and the lowest regret of a grid of values there. The first world is the expected one. Regret is
+counted against the best arm of each step, and of each user where users differ.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def gaussian_thompson(pulls: np.ndarray, totals: np.ndarray, gamma: float, rng: 
     return (totals + gamma * np.sqrt(1 + pulls) * rng.standard_normal(pulls.shape)) / (1 + pulls)
 
 
-def played(kind: type[World], index: Callable[..., np.ndarray], gamma: float, runs: int) -> np.ndarray:
+def simulate_world(kind: type[World], index: Callable[..., np.ndarray], gamma: float, runs: int) -> np.ndarray:
     """The regret of each run, against the best arm of each step."""
     world = kind(runs, np.random.default_rng(1))
     rng, rows = np.random.default_rng(2), np.arange(runs)
@@ -178,14 +178,14 @@ CASES = {
 }
 
 
-def share(asked: tuple[str, str, float, int]) -> np.ndarray:
+def simulate_cell(arguments: tuple[str, str, float, int]) -> np.ndarray:
     """A value in a world, as a task of a pool."""
-    name, world, gamma, runs = asked
+    name, world, gamma, runs = arguments
     case = CASES[name]
-    return played(next(kind for kind in case.worlds if kind.__name__ == world), case.index, gamma, runs)
+    return simulate_world(next(kind for kind in case.worlds if kind.__name__ == world), case.index, gamma, runs)
 
 
-def tuned(name: str) -> bt.results.Tuning:
+def tune_policy(name: str) -> bt.results.Tuning:
     """A policy tuned on what is expected."""
     return bt.tune(
         CASES[name].policy,
@@ -202,23 +202,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=1)
-    asked = parser.parse_args()
-    few = max(50, asked.runs // 5)
-    with Pool(asked.workers) as pool:
-        values = {name: found.params["gamma"] for name, found in zip(CASES, pool.map(tuned, CASES), strict=True)}
+    arguments = parser.parse_args()
+    grid_runs = max(50, arguments.runs // 5)
+    with Pool(arguments.workers) as pool:
+        values = {
+            name: tuning.params["gamma"] for name, tuning in zip(CASES, pool.map(tune_policy, CASES), strict=True)
+        }
         cells = [(name, kind.__name__) for name, case in CASES.items() for kind in case.worlds]
-        grid = [(*cell, gamma, few) for cell in cells for gamma in GRID.tolist()]
-        means = [row.mean() for row in pool.map(share, grid, chunksize=1)]
+        grid = [(*cell, gamma, grid_runs) for cell in cells for gamma in GRID.tolist()]
+        means = [row.mean() for row in pool.map(simulate_cell, grid, chunksize=1)]
         best = [GRID[place] for place in np.array(means).reshape(len(cells), -1).argmin(axis=1)]
-        came = pool.map(share, [(*cell, values[cell[0]], asked.runs) for cell in cells], chunksize=1)
-        there = pool.map(
-            share, [(*cell, gamma, asked.runs) for cell, gamma in zip(cells, best, strict=True)], chunksize=1
+        tuned_regrets = pool.map(
+            simulate_cell, [(*cell, values[cell[0]], arguments.runs) for cell in cells], chunksize=1
         )
-    for cell, own, gamma, other in zip(cells, came, best, there, strict=True):
-        errors = [row.std(ddof=1) / asked.runs**0.5 for row in (own, other)]
+        best_regrets = pool.map(
+            simulate_cell,
+            [(*cell, gamma, arguments.runs) for cell, gamma in zip(cells, best, strict=True)],
+            chunksize=1,
+        )
+    for cell, tuned_regret, gamma, best_regret in zip(cells, tuned_regrets, best, best_regrets, strict=True):
+        errors = [row.std(ddof=1) / arguments.runs**0.5 for row in (tuned_regret, best_regret)]
         print(
-            f"{cell[0]:14} {values[cell[0]]:.3f}  {cell[1]:9} {own.mean():8.1f} +- {errors[0]:4.1f}; best of the grid "
-            f"{gamma:5.2f}: {other.mean():8.1f} +- {errors[1]:4.1f}"
+            f"{cell[0]:14} {values[cell[0]]:.3f}  {cell[1]:9} {tuned_regret.mean():8.1f} +- {errors[0]:4.1f}; "
+            f"best of the grid {gamma:5.2f}: {best_regret.mean():8.1f} +- {errors[1]:4.1f}"
         )
 
 

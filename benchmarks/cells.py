@@ -1,15 +1,18 @@
-"""Why some of the paper's numbers are not ours: other readings of it, measured.
+"""Why some of our numbers differ from the paper's: other readings of it, measured.
 
-Say `python benchmarks/cells.py step`, or `apart`, `wider`, `tails`, `page`.
+python benchmarks/cells.py step        # simulates UCB1
+python benchmarks/cells.py apart       # needs the pools of `pools.py`
+python benchmarks/cells.py wider       # needs pools
+python benchmarks/cells.py tails       # needs pools
+python benchmarks/cells.py page STUDY  # needs pools and the JSON of a study
 
-`step` tunes UCB1 with the log of the step, where the paper prints the log of the horizon, and puts the regret after tuning
-beside the paper's. `apart` tunes the stored pools by NoTeS whose two values are played on instances of their own, where the
-paper prints the same, and by Uniform and Halving likewise. Both print the sum of squared differences from the paper's, in
-joint standard errors, over the cells of a row, and failures if that width is best which brings all nine nearest to the
-paper's.
-`wider` does so with theory's width 5, 10 and 15% larger: the same gammas are other widths.
-`tails` tells how rare large runs are in the stored pools, and how large one must be to make Halving fail at the end.
-`page` writes the page of a stored study again, with today's readings, tolerances and what is known.
+`step` tunes UCB1 with the log of the step. The paper prints the log of the horizon. `apart` tunes the stored pools with
+NoTeS, Uniform and Halving, whose values are simulated on separate instances. The paper prints the same instances. Both
+print the sum of squared differences from the paper's cells of a row, in joint standard errors. They also print failures
+for the best width that brings all nine cells nearest to the paper's.
+`wider` does so with a textbook width that is 5, 10 and 15% larger: the same gammas are other widths.
+`tails` prints how rare large runs are in the stored pools, and how large one must be to make Halving fail at the end.
+`page` writes the page of a stored study again, with the current readings, tolerances and explanations.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
-from pools import file_of
+from pools import get_pool_path
 from rows import PAPER_ROWS, PaperRow
 
 import banditune as bt
@@ -51,33 +54,33 @@ from banditune.tuners.noisy_ternary_search import allocate_pairs, count_iteratio
 TUNINGS = 10_000
 
 
-def notes_apart(budget: int) -> LockstepSearch:
+def make_ternary_search_own_instances(budget: int) -> LockstepSearch:
     """NoTeS, the two values of an iteration on instances of their own."""
     return make_ternary_search(allocate_pairs(budget, count_iterations(PAPER_EPSILON)), shared=False)
 
 
-APART: dict[str, Callable[[int], LockstepSearch]] = {
-    "notes": notes_apart,
+OWN_INSTANCES: dict[str, Callable[[int], LockstepSearch]] = {
+    "notes": make_ternary_search_own_instances,
     "uniform": make_uniform_search_own_instances,
     "halving": make_halving_search_own_instances,
 }
-PRINTED = {name: LOCKSTEP_TUNERS[name] for name in APART}
+SHARED_INSTANCES = {name: LOCKSTEP_TUNERS[name] for name in OWN_INSTANCES}
 
 
-def visited(others: Iterable[float] = ()) -> np.ndarray:
+def list_visited_points(others: Iterable[float] = ()) -> np.ndarray:
     """The places where NoTeS, Uniform and Halving can look, 41 of those of a pool, and others."""
-    found, spans = {*np.linspace(0, 1, BASELINE_POINTS), *others}, [(0.0, 1.0)]
+    points, spans = {*np.linspace(0, 1, BASELINE_POINTS), *others}, [(0.0, 1.0)]
     for _ in range(count_iterations(PAPER_EPSILON)):
         cuts = [(low, (2 * low + high) / 3, (low + 2 * high) / 3, high) for low, high in spans]
-        found |= {point for _, a, b, _ in cuts for point in (a, b)}
+        points |= {point for _, a, b, _ in cuts for point in (a, b)}
         spans = [span for low, a, b, high in cuts for span in ((a, high), (low, b))]
-    found |= {(low + high) / 2 for low, high in spans}
-    return np.unique(np.abs(np.subtract.outer(sorted(found), UNIT_POINTS)).argmin(axis=1))
+    points |= {(low + high) / 2 for low, high in spans}
+    return np.unique(np.abs(np.subtract.outer(sorted(points), UNIT_POINTS)).argmin(axis=1))
 
 
-def played(row: PaperRow, policy: bt.kernel.Policy, runs: int) -> tuple[RunSource, np.ndarray]:
+def simulate_row(row: PaperRow, policy: bt.kernel.Policy, runs: int) -> tuple[RunSource, np.ndarray]:
     """A source of runs of a policy on a row's problem, as the paper played it, at all places that are visited."""
-    values = list_row_widths(row)[visited()]
+    values = list_row_widths(row)[list_visited_points()]
     regrets = bt.simulate(
         policy,
         row.problem,
@@ -90,14 +93,14 @@ def played(row: PaperRow, policy: bt.kernel.Policy, runs: int) -> tuple[RunSourc
     return make_run_source(row.name, get_tuned_range(row), values, regrets), regrets
 
 
-def stored(row: PaperRow) -> tuple[RunSource, np.ndarray]:
+def load_pool(row: PaperRow) -> tuple[RunSource, np.ndarray]:
     """A row's pool from its file."""
-    pool = np.load(file_of(row))
+    pool = np.load(get_pool_path(row))
     return make_run_source(row.name, get_tuned_range(row), pool["values"], pool["regrets"]), pool["regrets"]
 
 
-def told(
-    row: PaperRow, name: str, shelf: dict[str, Callable[[int], LockstepSearch]], source: RunSource, regrets: np.ndarray
+def print_comparison(
+    row: PaperRow, name: str, tuners: dict[str, Callable[[int], LockstepSearch]], source: RunSource, regrets: np.ndarray
 ) -> None:
     """Regret after tuning beside the paper's, and how far all nine are from it."""
     means, variance = regrets.mean(axis=1, dtype=float), regrets.var(axis=1, dtype=float)
@@ -106,28 +109,28 @@ def told(
         f"\n{row.name}, {name}: lowest {means[best]:.2f} at {source.unit_points[best]:.3f}, "
         f"{means[-1]:.2f} at {source.unit_points[-1]:.3g}"
     )
-    apart = list(compared(row, shelf, source, regrets, means, variance))
-    print(f"  sum of squares over {len(apart)} cells: {sum(one**2 for one in apart):.1f}", flush=True)
-    failed(row, shelf, source)
+    differences = list(compare_cells(row, tuners, source, regrets, means, variance))
+    print(f"  sum of squares over {len(differences)} cells: {sum(one**2 for one in differences):.1f}", flush=True)
+    print_failures(row, tuners, source)
 
 
-def compared(
+def compare_cells(
     row: PaperRow,
-    shelf: dict[str, Callable[[int], LockstepSearch]],
+    tuners: dict[str, Callable[[int], LockstepSearch]],
     source: RunSource,
     regrets: np.ndarray,
     means: np.ndarray,
     variance: np.ndarray,
 ) -> Iterator[float]:
     """The differences of a row's cells in joint standard errors, each printed."""
-    for tuner, make in shelf.items():
+    for tuner, make in tuners.items():
         line = f"  {tuner:8}"
         for budget in REGRET_BUDGETS:
-            found: TuningOutcomes = tune_in_lockstep(
+            outcomes: TuningOutcomes = tune_in_lockstep(
                 make(budget), source, TUNINGS, make_cell_rng(0, row.name, tuner, budget)
             )
-            ours, se = found.compute_mean(means), found.compute_error(means, regrets)
-            spread = math.sqrt(found.compute_sd(means) ** 2 + found.compute_mean(variance))
+            ours, se = outcomes.compute_mean(means), outcomes.compute_error(means, regrets)
+            spread = math.sqrt(outcomes.compute_sd(means) ** 2 + outcomes.compute_mean(variance))
             paper = load_published_numbers()[PaperCellKey("regret", row.name, tuner, budget)]
             joint = math.hypot(se, spread / math.sqrt(PAPER_RUNS), ROUNDING_STEP / math.sqrt(12))
             line += f"  {budget}: {ours:.2f} ± {se:.2g} / {paper:.1f} / {(ours - paper) / joint:+.1f}"
@@ -135,29 +138,29 @@ def compared(
         print(line)
 
 
-def failed(row: PaperRow, shelf: dict[str, Callable[[int], LockstepSearch]], source: RunSource) -> None:
+def print_failures(row: PaperRow, tuners: dict[str, Callable[[int], LockstepSearch]], source: RunSource) -> None:
     """Failures in %, with the best width that makes all of a row nearest to the paper's: none can come nearer."""
-    cells = [(tuner, budget) for tuner in shelf for budget in FAILURE_BUDGETS]
+    cells = [(tuner, budget) for tuner in tuners for budget in FAILURE_BUDGETS]
     paper = np.array([load_published_numbers()[PaperCellKey("failures", row.name, *both)] for both in cells])
     far = 100.0 * (np.abs(np.subtract.outer(UNIT_POINTS, source.unit_points)) > PAPER_EPSILON + 1e-9)
-    found = [
-        tune_in_lockstep(shelf[tuner](budget), source, TUNINGS, make_cell_rng(0, row.name, tuner, budget))
+    outcomes = [
+        tune_in_lockstep(tuners[tuner](budget), source, TUNINGS, make_cell_rng(0, row.name, tuner, budget))
         for tuner, budget in cells
     ]
-    shares = np.array([far @ one.answer_counts / TUNINGS for one in found])
+    shares = np.array([far @ one.answer_counts / TUNINGS for one in outcomes])
     # Where failures are rare, a few are a small difference: square roots spread all shares alike.
     nearest = int(((np.sqrt(shares) - np.sqrt(paper)[:, None]) ** 2).sum(axis=0).argmin())
     print(f"  failures if {UNIT_POINTS[nearest]:.3f} is best, ours / paper's:")
-    for place, tuner in enumerate(shelf):
+    for key, tuner in enumerate(tuners):
         line = f"  {tuner:8}"
-        for budget, at in zip(FAILURE_BUDGETS, range(3 * place, 3 * place + 3), strict=True):
+        for budget, at in zip(FAILURE_BUDGETS, range(3 * key, 3 * key + 3), strict=True):
             line += f"  {budget}: {shares[at, nearest]:.2f} / {paper[at]:.1f}"
         print(line, flush=True)
 
 
-def tails(row: PaperRow) -> None:
+def print_tails(row: PaperRow) -> None:
     """Large runs near the best width, and the one run that would make Halving with 1,000 runs leave the best tenth."""
-    source, regrets = stored(row)
+    source, regrets = load_pool(row)
     tenths = source.find_nearest(np.linspace(0, 1, BASELINE_POINTS))
     means = regrets[tenths].mean(axis=1, dtype=float)
     best = int(means.argmin())
@@ -175,7 +178,7 @@ def tails(row: PaperRow) -> None:
     )
 
 
-SECOND = (
+UPDATE_NOTE = (
     "This page was written again from the stored study. Readings that the study did not play (Uniform and Halving with "
     "instances of each value's own, Uniform within its budget for failures) were measured on a second pool of 10,000 runs "
     "a width (seed 162): what they differ from ours there is added to ours here."
@@ -183,39 +186,42 @@ SECOND = (
 """What a reader must know about a page that was written again."""
 
 
-def again(study: Reproduction) -> Reproduction:
+def update_study(study: Reproduction) -> Reproduction:
     """A stored study with today's readings."""
-    cells = [one for row in PAPER_ROWS for one in seen_again(row, study)]
+    cells = [one for row in PAPER_ROWS for one in update_cells(row, study)]
     rest = [one for one in study.cells if one.table == "gittins"]
     return dataclasses.replace(
-        study, cells=(*cells, *rest), notes=(*write_reproduction_notes(study.runs, study.tunings), SECOND)
+        study, cells=(*cells, *rest), notes=(*write_reproduction_notes(study.runs, study.tunings), UPDATE_NOTE)
     )
 
 
-def seen_again(row: PaperRow, study: Reproduction) -> Iterator[PaperCell]:
+def update_cells(row: PaperRow, study: Reproduction) -> Iterator[PaperCell]:
     """A row's cells, each as wide as its own readings and those of the second pool."""
-    source, regrets = stored(row)
+    source, regrets = load_pool(row)
     pool = RowRegrets(row.name, source.range, regrets.astype(float))
     for one in study.cells:
-        place = PaperCellKey(one.table, one.row, one.tuner, one.budget)
+        key = PaperCellKey(one.table, one.row, one.tuner, one.budget)
         if one.row != row.name or math.isnan(one.paper):
             yield from [one] if one.row == row.name else []
             continue
         low, high = one.low, one.high
         if one.tuner in ("uniform", "halving"):
-            found, *otherwise = (
+            outcomes, *other_outcomes = (
                 tune_in_lockstep(make(one.budget), source, TUNINGS, make_cell_rng(162, row.name, one.tuner, one.budget))
                 for make in (LOCKSTEP_TUNERS[one.tuner], *ALTERNATIVE_READINGS[one.tuner])
             )
-            there = next(
+            measured = next(
                 cell
-                for cell in make_tuner_cells(pool, one.tuner, one.budget, found, otherwise)
+                for cell in make_tuner_cells(pool, one.tuner, one.budget, outcomes, other_outcomes)
                 if cell.table == one.table
             )
-            low, high = min(low, one.ours + there.low - there.ours), max(high, one.ours + there.high - there.ours)
+            low, high = (
+                min(low, one.ours + measured.low - measured.ours),
+                max(high, one.ours + measured.high - measured.ours),
+            )
         spread = math.sqrt(max(0.0, one.paper_se**2 - ROUNDING_STEP**2 / 12) * PAPER_RUNS)
         yield make_paper_cell(
-            place, (one.ours, one.se), other=one.other_reading, span=(max(0.0, low), high), spread=spread
+            key, (one.ours, one.se), other=one.other_reading, span=(max(0.0, low), high), spread=spread
         )
 
 
@@ -226,25 +232,25 @@ def main() -> None:
     parser.add_argument("-o", "--folder", type=Path, default=Path("paper"), help="where the page goes")
     parser.add_argument("--runs", type=int, default=10_000, help="at each width, for `step`")
     parser.add_argument("--only", default="", help="rows whose name contains this")
-    asked = parser.parse_args()
-    if asked.what == "page":
-        write_paper_folder(again(bt.load_result(asked.study)), asked.folder)
+    arguments = parser.parse_args()
+    if arguments.what == "page":
+        write_paper_folder(update_study(bt.load_result(arguments.study)), arguments.folder)
         return
-    for row in (row for row in PAPER_ROWS if asked.only in row.name):
-        if asked.what == "tails":
-            tails(row)
-        elif asked.what == "wider":
-            source, regrets = stored(row)
+    for row in (row for row in PAPER_ROWS if arguments.only in row.name):
+        if arguments.what == "tails":
+            print_tails(row)
+        elif arguments.what == "wider":
+            source, regrets = load_pool(row)
             for factor in (1.05, 1.1, 1.15):
                 other = dataclasses.replace(source, unit_points=source.unit_points / factor)
-                told(row, f"theory's width times {factor}", PRINTED, other, regrets)
-                failed(row, APART, other)
-        elif asked.what == "apart":
-            for name, shelf in (("instances shared", PRINTED), ("instances apart", APART)):
-                told(row, name, shelf, *stored(row))
+                print_comparison(row, f"theory's width times {factor}", SHARED_INSTANCES, other, regrets)
+                print_failures(row, OWN_INSTANCES, other)
+        elif arguments.what == "apart":
+            for name, tuners in (("instances shared", SHARED_INSTANCES), ("instances apart", OWN_INSTANCES)):
+                print_comparison(row, name, tuners, *load_pool(row))
         elif row.name.endswith("ucb1"):
             for policy in (bt.UCB1(noise=0.5), bt.policies.UCB1Step(noise=0.5)):
-                told(row, policy.name, PRINTED, *played(row, policy, asked.runs))
+                print_comparison(row, policy.name, SHARED_INSTANCES, *simulate_row(row, policy, arguments.runs))
 
 
 if __name__ == "__main__":

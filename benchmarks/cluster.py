@@ -1,9 +1,9 @@
-"""How much of two threads' speed two workers keep, and how many pieces a second a cluster can hand out.
+"""How fast two workers are compared with two threads, and how many chunks a second a cluster hands out.
 
-    python benchmarks/cluster.py            # processes
-    python benchmarks/cluster.py dask://HOST:8786 ray://HOST:10001
+python benchmarks/cluster.py            # processes
+python benchmarks/cluster.py dask://HOST:8786 ray://HOST:10001
 
-Places take turns, so that others on the machine disturb all alike.
+Executors take turns, so that other load on the machine affects all alike.
 """
 
 from __future__ import annotations
@@ -28,63 +28,65 @@ TURNS = 5
 TINY = 2000
 
 
-def timed(place: Executor) -> tuple[float, float]:
+def measure_seconds(executor: Executor) -> tuple[float, float]:
     """Seconds for the work, and the share of them that workers spent playing."""
     playing = 0.0
     learn = chunks.ChunkSizer.update_size
 
-    def watched(pace: chunks.ChunkSizer, played: ChunkResult) -> None:
+    def record_seconds(pace: chunks.ChunkSizer, played: ChunkResult) -> None:
         nonlocal playing
         playing += played.seconds
         learn(pace, played)
 
-    chunks.ChunkSizer.update_size = watched  # type: ignore[method-assign]
-    began = time.perf_counter()
+    chunks.ChunkSizer.update_size = record_seconds  # type: ignore[method-assign]
+    start = time.perf_counter()
     try:
-        bt.simulate(bt.UCB1(noise=0.5), bt.Bernoulli(arms=10), [0.2], run=bt.Run(executor=place), **WORK)
+        bt.simulate(bt.UCB1(noise=0.5), bt.Bernoulli(arms=10), [0.2], run=bt.Run(executor=executor), **WORK)
     finally:
         chunks.ChunkSizer.update_size = learn  # type: ignore[method-assign]
-    took = time.perf_counter() - began
-    return took, playing / took / place.workers
+    times = time.perf_counter() - start
+    return times, playing / times / executor.workers
 
 
-def rate(place: Executor) -> float:
+def measure_rate(executor: Executor) -> float:
     """Pieces a second that take no time to play."""
-    job = SimulationSpec(bt.UCB1(noise=0.5), bt.Bernoulli(arms=10), 1)
-    work = place.open_session(job)
-    piece = Chunk(copy_read_only(np.ones((1, 1))), 0, range(1))
-    work.submit(0, piece)
-    work.wait_for_result()
-    began = time.perf_counter()
-    sent = came = 0
-    while came < TINY:
-        while sent < TINY and sent - came < 64:
-            work.submit(sent, piece)
+    spec = SimulationSpec(bt.UCB1(noise=0.5), bt.Bernoulli(arms=10), 1)
+    session = executor.open_session(spec)
+    chunk = Chunk(copy_read_only(np.ones((1, 1))), 0, range(1))
+    session.submit(0, chunk)
+    session.wait_for_result()
+    start = time.perf_counter()
+    sent = received = 0
+    while received < TINY:
+        while sent < TINY and sent - received < 64:
+            session.submit(sent, chunk)
             sent += 1
-        work.wait_for_result()
-        came += 1
-    work.stop()
-    return TINY / (time.perf_counter() - began)
+        session.wait_for_result()
+        received += 1
+    session.stop()
+    return TINY / (time.perf_counter() - start)
 
 
 def main() -> None:
     """Measure each place against threads."""
     names = ["threads", *(sys.argv[1:] or ["processes"])]
     with ExitStack() as stack:
-        places = {
+        executors = {
             name: stack.enter_context(make_executor_factory(name, 2 if name in ("threads", "processes") else None)())
             for name in names
         }
-        took: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
-        for name, place in places.items():
-            timed(place)  # compile
-            print(f"{name}: {rate(place):,.0f} empty pieces a second, {place.workers} workers", flush=True)
+        times: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
+        for name, executor in executors.items():
+            measure_seconds(executor)  # compile
+            print(
+                f"{name}: {measure_rate(executor):,.0f} empty pieces a second, {executor.workers} workers", flush=True
+            )
         for _ in range(TURNS):
-            for name, place in places.items():
-                took[name].append(timed(place))
+            for name, executor in executors.items():
+                times[name].append(measure_seconds(executor))
         for name in names:
-            seconds, busy = (np.array(each) for each in zip(*took[name], strict=True))
-            share = np.array([first[0] for first in took["threads"]]) / seconds
+            seconds, busy = (np.array(each) for each in zip(*times[name], strict=True))
+            share = np.array([first[0] for first in times["threads"]]) / seconds
             print(
                 f"{name}: {seconds.min():.2f} s at best, workers busy {np.median(busy):.0%} of the time, "
                 f"{np.median(share):.0%} of the speed of threads (from {share.min():.0%} to {share.max():.0%})"

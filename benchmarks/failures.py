@@ -1,15 +1,19 @@
 """Failures of the paper that no reading explains, linear lints and beta ucb1: what was tried.
 
-Say `python benchmarks/failures.py stored`, or `ridge`, `noise`, `features`, `blur`, `few`, `luck`, `schedules`, `rare`. All
-but the last are about lints, where 0.2 and 0.3 are near enough to the best width and all other tenths fail. Each but
-`features` prints failures of Uniform and Halving in %, most also what their answers lose, beside the paper's.
+python benchmarks/failures.py stored               # also blur, few, schedules: need the pools of `pools.py`
+python benchmarks/failures.py ridge --runs 1000    # also noise, luck: simulate LinTS
+python benchmarks/failures.py features
+python benchmarks/failures.py rare
 
-`stored` tunes the stored pool. `ridge` plays LinTS with G = I + sum of x x', as the paper's lambda = 1 may be read, and
-`noise` our LinTS, both with the same reward noise for all tenths. `features` plays it on features that are drawn once for
-all instances, as if every tuning had its own. `blur` adds to each run the noise of the rewards, as if regret were the best
-mean times the horizon less what was paid. `few` draws tunings from pools of 1,000 runs, `luck` from ten other pools of
-10,000. `schedules` lets Uniform keep its budget and Halving the smaller half, with shared instances and with instances of
-each value's own. `rare` counts runs of beta ucb1 that are so bad that NoTeS fails.
+All but `rare` are about lints. There 0.2 and 0.3 are near enough to the best width, and all other tenths fail. Each but
+`features` prints failures of Uniform and Halving in %, and most print the regret of the answers, beside the paper's.
+
+`stored` tunes the stored pool. `ridge` simulates LinTS with G = I + sum of x x', one reading of the paper's lambda = 1.
+`noise` simulates our LinTS. Both have the same reward noise for all tenths. `features` draws features once for all
+instances. `blur` adds the noise of rewards to each run, as if regret were the best mean times the horizon less the
+rewards. `few` draws tunings from pools of 1,000 runs, `luck` from ten other pools of 10,000. `schedules` lets Uniform
+keep to its budget and Halving keep the smaller half, on shared and on separate instances. `rare` counts runs of
+beta ucb1 that are so bad that NoTeS fails.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from cells import APART, PRINTED, stored
+from cells import OWN_INSTANCES, SHARED_INSTANCES, load_pool
 from rows import PAPER_ROWS, PaperRow
 
 import banditune as bt
@@ -47,39 +51,45 @@ LINTS = next(row for row in PAPER_ROWS if row.name == "linear lints")
 BETA = next(row for row in PAPER_ROWS if row.name == "beta ucb1")
 
 
-def told(name: str, shelf: dict[str, Callable[[int], LockstepSearch]], source: RunSource, regrets: np.ndarray) -> None:
+def print_failures(
+    name: str, tuners: dict[str, Callable[[int], LockstepSearch]], source: RunSource, regrets: np.ndarray
+) -> None:
     """Failures and regrets after tuning, each beside the paper's."""
     means = regrets.mean(axis=1, dtype=float)
     fails = 100.0 * (np.abs(np.subtract.outer(source.unit_points, NEAR)).min(axis=1) > 1e-9)
     print(f"\n{name}; tenths lose {', '.join(f'{mean:.1f}' for mean in means[source.find_nearest(TENTHS)][:6])}, ...")
-    for tuner, make in shelf.items():
+    for tuner, make in tuners.items():
         line = f"  {tuner:8}"
         for budget in sorted({*REGRET_BUDGETS, *FAILURE_BUDGETS}):
-            found = tune_in_lockstep(make(budget), source, TUNINGS, make_cell_rng(0, name, tuner, budget))
+            outcomes = tune_in_lockstep(make(budget), source, TUNINGS, make_cell_rng(0, name, tuner, budget))
             failed, lost = (
                 load_published_numbers().get(PaperCellKey(table, LINTS.name, tuner, budget))
                 for table in ("failures", "regret")
             )
             line += f"  {budget}:"
-            line += f" {found.compute_mean(fails):.2f}% / {failed}%" if failed is not None else ""
+            line += f" {outcomes.compute_mean(fails):.2f}% / {failed}%" if failed is not None else ""
             line += (
-                f" {found.compute_mean(means):.1f} ± {found.compute_error(means, regrets):.1f} / {lost}" if lost else ""
+                f" {outcomes.compute_mean(means):.1f} ± {outcomes.compute_error(means, regrets):.1f} / {lost}"
+                if lost
+                else ""
             )
         print(line, flush=True)
 
 
-def grids(shelf: dict[str, Callable[[int], LockstepSearch]]) -> dict[str, Callable[[int], LockstepSearch]]:
+def select_grid_searches(
+    tuners: dict[str, Callable[[int], LockstepSearch]],
+) -> dict[str, Callable[[int], LockstepSearch]]:
     """The two tuners on tenths."""
-    return {name: shelf[name] for name in ("uniform", "halving")}
+    return {name: tuners[name] for name in ("uniform", "halving")}
 
 
-def both(name: str, source: RunSource, regrets: np.ndarray) -> None:
+def print_both(name: str, source: RunSource, regrets: np.ndarray) -> None:
     """With shared instances, and with instances of each value's own."""
-    told(f"{name}, instances shared", grids(PRINTED), source, regrets)
-    told(f"{name}, instances apart", grids(APART), source, regrets)
+    print_failures(f"{name}, instances shared", select_grid_searches(SHARED_INSTANCES), source, regrets)
+    print_failures(f"{name}, instances apart", select_grid_searches(OWN_INSTANCES), source, regrets)
 
 
-def played(policy: bt.kernel.Policy, runs: int) -> tuple[RunSource, np.ndarray]:
+def simulate_tenths(policy: bt.kernel.Policy, runs: int) -> tuple[RunSource, np.ndarray]:
     """A pool at the tenths, with the same noise for all."""
     regrets = bt.simulate(
         policy,
@@ -93,13 +103,13 @@ def played(policy: bt.kernel.Policy, runs: int) -> tuple[RunSource, np.ndarray]:
     return make_run_source(LINTS.name, get_tuned_range(LINTS), TENTHS, regrets), regrets
 
 
-def features(sets: int = 40, runs: int = 1000) -> None:
+def print_feature_sets(sets: int = 40, runs: int = 1000) -> None:
     """What widths lose on sets of features that are drawn once: if 0.4 is best on some, tunings on these fail for good."""
     shape, widths = (LINTS.problem.arms, LINTS.problem.dims), (0.2, 0.3, 0.4)
     means = []
     for number in range(sets):
-        drawn = np.random.default_rng(number).uniform(-1, 1, shape)
-        problem = bt.Linear(features=drawn, noise=LINTS.problem.noise)
+        features = np.random.default_rng(number).uniform(-1, 1, shape)
+        problem = bt.Linear(features=features, noise=LINTS.problem.noise)
         regrets = bt.simulate(
             LINTS.policy,
             problem,
@@ -114,25 +124,27 @@ def features(sets: int = 40, runs: int = 1000) -> None:
         print(f"{width} loses {share.min():.2f} to {share.max():.2f} of what 0.3 does on {sets} sets of features")
 
 
-def blurred(source: RunSource) -> RunSource:
+def add_reward_noise(source: RunSource) -> RunSource:
     """Runs with the noise of 10,000 rewards added."""
     sd = LINTS.policy.noise * math.sqrt(LINTS.horizon)
 
     def draw(rows: np.ndarray, columns: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        clear = source.draw(rows, columns, rng)
-        return clear + rng.normal(0, sd, clear.shape)
+        regrets = source.draw(rows, columns, rng)
+        return regrets + rng.normal(0, sd, regrets.shape)
 
     return dataclasses.replace(source, draw=draw)
 
 
-def few(source: RunSource, regrets: np.ndarray, pools: int = 60, runs: int = 1000) -> None:
+def print_small_pools(source: RunSource, regrets: np.ndarray, pools: int = 60, runs: int = 1000) -> None:
     """Failures on small pools."""
     rng = np.random.default_rng(1)
     some = (regrets[:, rng.choice(regrets.shape[1], runs, replace=False)] for _ in range(pools))
-    by_pool([make_run_source(LINTS.name, source.range, source.unit_points, pool) for pool in some], 1000, rng)
+    print_failures_by_pool(
+        [make_run_source(LINTS.name, source.range, source.unit_points, pool) for pool in some], 1000, rng
+    )
 
 
-def luck(runs: int, pools: int = 10) -> None:
+def print_other_pools(runs: int, pools: int = 10) -> None:
     """Failures on pools of other instances, in which bad runs at 0.3 may be more. Larger widths are taken never to win."""
     widths = TENTHS[1:6]
     sources = []
@@ -148,16 +160,18 @@ def luck(runs: int, pools: int = 10) -> None:
             simulation=bt.Simulation(regret="realised", common_random_numbers=False),
         )
         sources.append(make_run_source(LINTS.name, get_tuned_range(LINTS), TENTHS, regrets))
-        at = regrets[3]
+        regret_at_best = regrets[3]
         print(
-            f"  0.3 loses {at.mean():.1f}; over 1,350: {(at > 1350).sum()}, over 2,700: {(at > 2700).sum()}", flush=True
+            f"  0.3 loses {regret_at_best.mean():.1f}; over 1,350: {(regret_at_best > 1350).sum()}, "
+            f"over 2,700: {(regret_at_best > 2700).sum()}",
+            flush=True,
         )
-    by_pool(sources, TUNINGS, np.random.default_rng(1))
+    print_failures_by_pool(sources, TUNINGS, np.random.default_rng(1))
 
 
-def by_pool(pools: list[RunSource], tunings: int, rng: np.random.Generator) -> None:
+def print_failures_by_pool(pools: list[RunSource], tunings: int, rng: np.random.Generator) -> None:
     """Failures on each of several pools: their mean and largest share."""
-    for tuner, make in grids(PRINTED).items():
+    for tuner, make in select_grid_searches(SHARED_INSTANCES).items():
         for budget in FAILURE_BUDGETS:
             ends = (pool.unit_points[make(budget)(pool, tunings, rng)[0]] for pool in pools)
             shares = [100 * np.mean(np.abs(np.subtract.outer(end, NEAR)).min(axis=1) > 1e-9) for end in ends]
@@ -165,7 +179,7 @@ def by_pool(pools: list[RunSource], tunings: int, rng: np.random.Generator) -> N
             print(f"  {tuner} {budget}: {np.mean(shares):.2f}%, at most {max(shares):.2f}% / {failed}%", flush=True)
 
 
-def keeping_less(budget: int, *, shared: bool) -> LockstepSearch:
+def make_smaller_halving(budget: int, *, shared: bool) -> LockstepSearch:
     """Halving 11, 5, 2, 1: three of the four iterations are enough."""
     parts = [budget * 2**step / 15 for step in range(4)]
     steps = zip(parts, (BASELINE_POINTS, 5, 2), (5, 2, 1), strict=False)
@@ -174,20 +188,20 @@ def keeping_less(budget: int, *, shared: bool) -> LockstepSearch:
     )
 
 
-def schedules(source: RunSource, regrets: np.ndarray) -> None:
+def print_schedules(source: RunSource, regrets: np.ndarray) -> None:
     """Other sizes than ours."""
     for shared in (True, False):
-        shelf = {
+        tuners = {
             "uniform": lambda budget, shared=shared: make_baseline_grid_search(
                 [(budget // BASELINE_POINTS, 1)], shared=shared
             ),
-            "halving": lambda budget, shared=shared: keeping_less(budget, shared=shared),
+            "halving": lambda budget, shared=shared: make_smaller_halving(budget, shared=shared),
         }
-        told(f"fewer runs, instances {'shared' if shared else 'apart'}", shelf, source, regrets)
+        print_failures(f"fewer runs, instances {'shared' if shared else 'apart'}", tuners, source, regrets)
 
 
 @dataclasses.dataclass(frozen=True)
-class Apart(bt.BetaRewards):
+class GapRewards(bt.BetaRewards):
     """Instances of ten uniform means whose best one is `gap` above the second, which is `SECOND` or more."""
 
     gap: float = 0.2
@@ -222,7 +236,7 @@ SECOND = 0.5
 """An arm that pays less than this on average is never preferred for long to one that paid nothing once, at this width."""
 
 
-def rare(row: PaperRow, runs: int) -> None:
+def print_rare_failures(row: PaperRow, runs: int) -> None:
     """NoTeS answers 0.247, which fails, if 4/27 loses more than 8/27 in its third comparison, by one very bad run.
 
     Only where the best arm is far above the others can a run lose so much: such instances are played, and weighed. The
@@ -238,7 +252,7 @@ def rare(row: PaperRow, runs: int) -> None:
             needed = np.sort(
                 rng.choice(high, (10_000, pairs)).sum(axis=1) - rng.choice(low, (10_000, pairs - 1)).sum(axis=1)
             )
-            problem = Apart(arms=10, gap=float(np.quantile(needed, 0.01)) / row.horizon)
+            problem = GapRewards(arms=10, gap=float(np.quantile(needed, 0.01)) / row.horizon)
             lost = bt.simulate(
                 policy,
                 problem,
@@ -265,32 +279,35 @@ def main() -> None:
         "what", choices=["stored", "ridge", "noise", "features", "blur", "few", "luck", "schedules", "rare"]
     )
     parser.add_argument("--runs", type=int, default=10_000, help="at each width, where runs are played")
-    asked = parser.parse_args()
-    if asked.what == "rare":
-        rare(BETA, asked.runs)
+    arguments = parser.parse_args()
+    if arguments.what == "rare":
+        print_rare_failures(BETA, arguments.runs)
         return
-    if asked.what == "features":
-        features()
+    if arguments.what == "features":
+        print_feature_sets()
         return
-    if asked.what == "luck":
-        luck(asked.runs)
+    if arguments.what == "luck":
+        print_other_pools(arguments.runs)
         return
-    if asked.what == "ridge":
+    if arguments.what == "ridge":
         # noise^2 / covariance is what stands beside the sum.
-        both("G = I + sum of x x'", *played(bt.LinTS(prior=(0, LINTS.policy.noise**2), noise=0.5), asked.runs))
+        print_both(
+            "G = I + sum of x x'",
+            *simulate_tenths(bt.LinTS(prior=(0, LINTS.policy.noise**2), noise=0.5), arguments.runs),
+        )
         return
-    if asked.what == "noise":
-        both("the same noise", *played(LINTS.policy, asked.runs))
+    if arguments.what == "noise":
+        print_both("the same noise", *simulate_tenths(LINTS.policy, arguments.runs))
         return
-    source, regrets = stored(LINTS)
-    if asked.what == "stored":
-        both("stored", source, regrets)
-    elif asked.what == "blur":
-        both("the best mean less what was paid", blurred(source), regrets)
-    elif asked.what == "few":
-        few(source, regrets)
+    source, regrets = load_pool(LINTS)
+    if arguments.what == "stored":
+        print_both("stored", source, regrets)
+    elif arguments.what == "blur":
+        print_both("the best mean less what was paid", add_reward_noise(source), regrets)
+    elif arguments.what == "few":
+        print_small_pools(source, regrets)
     else:
-        schedules(source, regrets)
+        print_schedules(source, regrets)
 
 
 if __name__ == "__main__":

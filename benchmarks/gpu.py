@@ -1,9 +1,14 @@
-"""The GPU's speed, its agreement with the CPU, and what float32 changes: `python benchmarks/gpu.py speed`.
+"""Speed of the GPU, its agreement with the CPU, and what float32 changes.
 
-`speed`: 171 widths x 10,000 instances x 10,000 rounds, next to CUDA C++ prototypes of the same simulations (their figures
-are from one H200). `agreement`: theory's and the best width of all ten rows, 10,000 runs each; `--save FILE` keeps the
-regrets of a device, `--against FILE` compares with those of another. `precision`: float32 against float64 on the same
-streams, 100,000 runs, for the policies that can be played in both.
+python benchmarks/gpu.py speed         # needs an NVIDIA GPU
+python benchmarks/gpu.py agreement     # on a GPU, unless `--device cpu`
+python benchmarks/gpu.py precision     # needs an NVIDIA GPU
+python benchmarks/gpu.py agreement --device cpu --runs 100 --only "bernoulli ucb1"    # a quick look without a GPU
+
+`speed` simulates 171 widths x 10,000 instances x 10,000 rounds and compares with CUDA C++ prototypes of the same
+simulations, which were measured on one H200. `agreement` simulates the textbook and the best width of all ten rows with
+10,000 runs each. `--save FILE` keeps the regrets of a device, `--against FILE` compares with those of another.
+`precision` compares float32 with float64 on the same streams, 100,000 runs, for policies that have both.
 """
 
 from __future__ import annotations
@@ -28,48 +33,48 @@ PROTOTYPES = {
 """Seconds that the prototypes took."""
 
 
-def left_out(name: str, only: str | None) -> bool:
+def is_excluded(name: str, only: str | None) -> bool:
     """Whether a row is not asked for."""
     return bool(only) and not any(part in name for part in only.split(","))
 
 
-def speed(asked: argparse.Namespace) -> None:
+def measure_speed(arguments: argparse.Namespace) -> None:
     """Seconds for every prototype's work, with kernels that are ready."""
     values = np.linspace(0, 1, 171)[:, None]
     print(f"{'row':18} {'seconds':>9} {'prototype':>10} {'ratio':>6}")
     for row in PAPER_ROWS:
-        if row.name not in PROTOTYPES or (left_out(row.name, asked.only)):
+        if row.name not in PROTOTYPES or (is_excluded(row.name, arguments.only)):
             continue
-        job = row.make_spec(device="gpu", common_random_numbers=asked.noise == "shared")
-        dispatch.simulate_rows(job, values, range(1))
-        before = time.perf_counter()
-        dispatch.simulate_rows(job, values, range(asked.runs))
-        taken = (time.perf_counter() - before) * 10_000 / asked.runs
-        known = PROTOTYPES[row.name]
-        print(f"{row.name:18} {taken:9.2f} {known:10.2f} {taken / known:6.2f}", flush=True)
+        spec = row.make_spec(device="gpu", common_random_numbers=arguments.noise == "shared")
+        dispatch.simulate_rows(spec, values, range(1))
+        start = time.perf_counter()
+        dispatch.simulate_rows(spec, values, range(arguments.runs))
+        taken = (time.perf_counter() - start) * 10_000 / arguments.runs
+        other = PROTOTYPES[row.name]
+        print(f"{row.name:18} {taken:9.2f} {other:10.2f} {taken / other:6.2f}", flush=True)
 
 
-def agreement(asked: argparse.Namespace) -> None:
+def measure_agreement(arguments: argparse.Namespace) -> None:
     """Regrets of a device, or the differences between two in joint standard errors."""
-    found = {}
+    regrets = {}
     for row in PAPER_ROWS:
-        if left_out(row.name, asked.only):
+        if is_excluded(row.name, arguments.only):
             continue
-        job = row.make_spec(device=asked.device, regret="realised", seed=1)
-        before = time.perf_counter()
-        found[row.name] = dispatch.simulate_rows(job, [[row.best_width], [1.0]], range(asked.runs))[:, :, 0]
-        print(f"{row.name:18} {time.perf_counter() - before:7.2f} s", flush=True)
-    if asked.save:
-        np.savez_compressed(asked.save, **found)
-    if not asked.against:
+        spec = row.make_spec(device=arguments.device, regret="realised", seed=1)
+        start = time.perf_counter()
+        regrets[row.name] = dispatch.simulate_rows(spec, [[row.best_width], [1.0]], range(arguments.runs))[:, :, 0]
+        print(f"{row.name:18} {time.perf_counter() - start:7.2f} s", flush=True)
+    if arguments.save:
+        np.savez_compressed(arguments.save, **regrets)
+    if not arguments.against:
         return
-    known = np.load(asked.against)
-    print(f"{'row':18} {'width':>6} {asked.device:>16} {'other':>16} {'joint se':>9} {'same runs':>10}")
+    other = np.load(arguments.against)
+    print(f"{'row':18} {'width':>6} {arguments.device:>16} {'other':>16} {'joint se':>9} {'same runs':>10}")
     for row in PAPER_ROWS:
         for place, width in enumerate((row.best_width, 1.0)):
-            if row.name not in found:
+            if row.name not in regrets:
                 continue
-            a, b = found[row.name][place], known[row.name][place]
+            a, b = regrets[row.name][place], other[row.name][place]
             joint = np.hypot(a.std(ddof=1), b.std(ddof=1)) / len(a) ** 0.5
             told = [f"{x.mean():9.3f} +- {x.std(ddof=1) / len(x) ** 0.5:.2f}" for x in (a, b)]
             same = np.mean(np.abs(a - b) <= 1e-9 * np.maximum(1, np.abs(b)))
@@ -78,7 +83,7 @@ def agreement(asked: argparse.Namespace) -> None:
             )
 
 
-def precision(asked: argparse.Namespace) -> None:
+def measure_precision(arguments: argparse.Namespace) -> None:
     """The paired difference between float32 and float64, its standard error, and both as a share of the regret."""
     from banditune.simulation.gpu import gpu_scheduler, launch_plan
 
@@ -86,18 +91,18 @@ def precision(asked: argparse.Namespace) -> None:
         f"{'row':18} {'width':>6} {'float64':>9} {'float32 - float64':>20} {'in se':>6} {'se/regret':>10} {'same':>7}  time"
     )
     for row in PAPER_ROWS:
-        job = row.make_spec(seed=2)
-        if launch_plan.plan_launch(job, "float32").target is launch_plan.plan_launch(job, "float64").target or left_out(
-            row.name, asked.only
-        ):
+        spec = row.make_spec(seed=2)
+        if launch_plan.plan_launch(spec, "float32").target is launch_plan.plan_launch(
+            spec, "float64"
+        ).target or is_excluded(row.name, arguments.only):
             continue
         values = np.array([[row.best_width], [1.0]])
         taken, regrets = [], []
         for kind in ("float64", "float32"):
-            gpu_scheduler.simulate_rows_on_gpu(job, values, range(1), dtype=kind)
-            before = time.perf_counter()
-            regrets.append(gpu_scheduler.simulate_rows_on_gpu(job, values, range(asked.runs), dtype=kind)[:, :, 0])
-            taken.append(time.perf_counter() - before)
+            gpu_scheduler.simulate_rows_on_gpu(spec, values, range(1), dtype=kind)
+            start = time.perf_counter()
+            regrets.append(gpu_scheduler.simulate_rows_on_gpu(spec, values, range(arguments.runs), dtype=kind)[:, :, 0])
+            taken.append(time.perf_counter() - start)
         for place, width in enumerate((row.best_width, 1.0)):
             a, b = regrets[1][place], regrets[0][place]
             change = (a - b).mean()
@@ -118,9 +123,9 @@ def main() -> None:
     parser.add_argument("--only", help="rows whose name contains one of these, separated by commas")
     parser.add_argument("--save", help="keep the regrets in this file (.npz)")
     parser.add_argument("--against", help="compare with the regrets in this file (.npz)")
-    asked = parser.parse_args()
-    asked.runs = asked.runs or {"speed": 10_000, "agreement": 10_000, "precision": 100_000}[asked.what]
-    {"speed": speed, "agreement": agreement, "precision": precision}[asked.what](asked)
+    arguments = parser.parse_args()
+    arguments.runs = arguments.runs or {"speed": 10_000, "agreement": 10_000, "precision": 100_000}[arguments.what]
+    {"speed": measure_speed, "agreement": measure_agreement, "precision": measure_precision}[arguments.what](arguments)
 
 
 if __name__ == "__main__":

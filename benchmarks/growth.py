@@ -1,9 +1,12 @@
-"""How the time of structured policies grows: `python benchmarks/growth.py` draws docs/images/growth.svg.
+"""How the time of structured policies grows, drawn as docs/images/growth.svg.
 
-Arms K, features d, horizon n and runs vary alone around K = 100, d = 10, n = 10,000, each policy at a good width, on one
-thread with a warm kernel. Exponents are least squares on logarithms over the upper half of the sizes; their table is
-printed in Markdown. Seconds per run are what one run more costs; where runs vary, seconds are of the whole call, with the
-drawing of a block of 256 instances. Kernels of a new d compile first, 5 to 20 seconds each.
+python benchmarks/growth.py
+python benchmarks/growth.py --quick    # tiny sizes, to see that it works
+
+Arms K, features d, horizon n and runs vary one at a time around K = 100, d = 10, n = 10,000. Each policy has a good width,
+one thread and a warm kernel. Exponents are least squares on logarithms over the upper half of the sizes, printed in
+Markdown. Seconds per run are the cost of one more run. Where runs vary, seconds are of the whole call, with the drawing
+of a block of 256 instances. Kernels of a new d compile first, 5 to 20 seconds each.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ STYLES = {
     "ucb-glm": (GREY, "^", "--"),
     "glm-tsl": ("black", "D", "--"),
 }
-WORDS = {"arms": "arms K", "dims": "features d", "horizon": "horizon n", "runs": "runs"}
+LABELS = {"arms": "arms K", "dims": "features d", "horizon": "horizon n", "runs": "runs"}
 
 BLOCK = 256
 """Instances that one call draws at once, however few it plays."""
@@ -60,64 +63,64 @@ QUICK = Plan(
 )
 
 
-def policies() -> dict[str, tuple[bt.kernel.Policy, type[bt.kernel.Problem]]]:
+def list_policies() -> dict[str, tuple[bt.kernel.Policy, type[bt.kernel.Problem]]]:
     """Policies and their problems by name."""
     pairs = ((bt.LinUCB, bt.Linear), (bt.LinTS, bt.Linear), (bt.UCBGLM, bt.Logistic), (bt.GLMTSL, bt.Logistic))
     return {policy.name: (policy(), problem) for policy, problem in pairs}
 
 
-def seconds(name: str, sizes: dict[str, int], runs: int) -> float:
+def measure_seconds(name: str, sizes: dict[str, int], runs: int) -> float:
     """Seconds of one call."""
-    policy, problem = policies()[name]
+    policy, problem = list_policies()[name]
     instance = problem(arms=sizes["arms"], dims=sizes["dims"])
-    before = time.perf_counter()
+    start = time.perf_counter()
     bt.simulate(policy, instance, [WIDTHS[name]], horizon=sizes["horizon"], runs=runs, run=bt.Run(workers=1))
-    return time.perf_counter() - before
+    return time.perf_counter() - start
 
 
-def least_seconds(name: str, sizes: dict[str, int], runs: int, plan: Plan) -> float:
+def measure_least_seconds(name: str, sizes: dict[str, int], runs: int, plan: Plan) -> float:
     """The best of several calls, of fewer when they are long."""
-    found = [seconds(name, sizes, runs)]
-    while len(found) < plan.repeats and sum(found) < 2 * plan.seconds:
-        found.append(seconds(name, sizes, runs))
-    return min(found)
+    times = [measure_seconds(name, sizes, runs)]
+    while len(times) < plan.repeats and sum(times) < 2 * plan.seconds:
+        times.append(measure_seconds(name, sizes, runs))
+    return min(times)
 
 
-def seconds_per_run(name: str, sizes: dict[str, int], plan: Plan) -> float:
+def measure_seconds_per_run(name: str, sizes: dict[str, int], plan: Plan) -> float:
     """What one run more costs: the drawing of a block of instances is left out."""
-    one = least_seconds(name, sizes, 1, plan)
-    four = seconds(name, sizes, 4)
+    one = measure_least_seconds(name, sizes, 1, plan)
+    four = measure_seconds(name, sizes, 4)
     each = max((four - one) / 3, four / 1000)
     more = min(BLOCK - 1, max(3, math.ceil(plan.seconds / each)))
-    return max(least_seconds(name, sizes, 1 + more, plan) - one, 1e-9) / more
+    return max(measure_least_seconds(name, sizes, 1 + more, plan) - one, 1e-9) / more
 
 
 def measure(name: str, varied: str, plan: Plan) -> list[float]:
     """Seconds at every size: of a run, or of all where runs vary."""
-    found = []
+    times = []
     for size in plan.sizes[varied]:
         if varied == "runs":
-            found.append(least_seconds(name, plan.middle, size, plan))
+            times.append(measure_least_seconds(name, plan.middle, size, plan))
         else:
             sizes = plan.middle | {varied: size}
-            seconds(name, sizes | {"horizon": 10}, 1)
-            found.append(seconds_per_run(name, sizes, plan))
-    return found
+            measure_seconds(name, sizes | {"horizon": 10}, 1)
+            times.append(measure_seconds_per_run(name, sizes, plan))
+    return times
 
 
-def tell(name: str, varied: str, plan: Plan) -> list[float]:
+def print_measurement(name: str, varied: str, plan: Plan) -> list[float]:
     """Measure, and print what was found and how long it took."""
-    before = time.perf_counter()
-    found = measure(name, varied, plan)
-    pairs = ", ".join(f"{size:,}: {value:.2g} s" for size, value in zip(plan.sizes[varied], found, strict=True))
-    print(f"{name}, {WORDS[varied]}: {pairs} (measured in {time.perf_counter() - before:.0f} s)", flush=True)
-    return found
+    start = time.perf_counter()
+    times = measure(name, varied, plan)
+    pairs = ", ".join(f"{size:,}: {value:.2g} s" for size, value in zip(plan.sizes[varied], times, strict=True))
+    print(f"{name}, {LABELS[varied]}: {pairs} (measured in {time.perf_counter() - start:.0f} s)", flush=True)
+    return times
 
 
-def exponent(sizes: tuple[int, ...], found: list[float]) -> float:
+def fit_exponent(sizes: tuple[int, ...], times: list[float]) -> float:
     """The slope of least squares on logarithms, over the upper half of the sizes."""
     half = min(len(sizes) // 2, len(sizes) - 2)
-    return float(np.polyfit(np.log(sizes[half:]), np.log(found[half:]), 1)[0])
+    return float(np.polyfit(np.log(sizes[half:]), np.log(times[half:]), 1)[0])
 
 
 def draw(measured: dict[str, dict[str, list[float]]], plan: Plan, path: Path) -> None:
@@ -127,9 +130,9 @@ def draw(measured: dict[str, dict[str, list[float]]], plan: Plan, path: Path) ->
 
     figure = Figure(figsize=(9.6, 7.2), layout="constrained")
     FigureCanvasAgg(figure)
-    for axes, varied in zip(figure.subplots(2, 2).near_optimal, plan.sizes, strict=True):
+    for axes, varied in zip(figure.subplots(2, 2).flat, plan.sizes, strict=True):
         draw_panel(axes, varied, plan.sizes[varied], measured)
-    fixed = ", ".join(f"{WORDS[name]} = {size:,}" for name, size in plan.middle.items())
+    fixed = ", ".join(f"{LABELS[name]} = {size:,}" for name, size in plan.middle.items())
     figure.suptitle(f"One thread, varied alone around {fixed}", x=0.01, ha="left", fontsize=10)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=160)
@@ -139,7 +142,7 @@ def draw_panel(axes: Any, varied: str, sizes: tuple[int, ...], measured: dict[st
     """Seconds against one size on logarithmic axes, exponents in the legend."""
     for name, by_size in measured.items():
         colour, marker, line = STYLES[name]
-        label = f"{name}: {exponent(sizes, by_size[varied]):.2f}"
+        label = f"{name}: {fit_exponent(sizes, by_size[varied]):.2f}"
         axes.plot(sizes, by_size[varied], color=colour, marker=marker, markersize=4, linestyle=line, label=label)
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -148,17 +151,19 @@ def draw_panel(axes: Any, varied: str, sizes: tuple[int, ...], measured: dict[st
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#e5e5e5", linewidth=0.8)
     axes.set_axisbelow(True)
-    axes.set_xlabel(WORDS[varied])
+    axes.set_xlabel(LABELS[varied])
     axes.set_ylabel("seconds" if varied == "runs" else "seconds per run")
     axes.legend(frameon=False, title="exponent, upper half", fontsize=9, title_fontsize=9)
 
 
-def table(measured: dict[str, dict[str, list[float]]], plan: Plan) -> str:
+def format_table(measured: dict[str, dict[str, list[float]]], plan: Plan) -> str:
     """The exponents in Markdown."""
-    lines = ["| policy | " + " | ".join(f"{WORDS[v]}, {s[0]:,} to {s[-1]:,}" for v, s in plan.sizes.items()) + " |"]
+    lines = ["| policy | " + " | ".join(f"{LABELS[v]}, {s[0]:,} to {s[-1]:,}" for v, s in plan.sizes.items()) + " |"]
     lines.append("|---" * (1 + len(plan.sizes)) + "|")
-    for name, found in measured.items():
-        lines.append(f"| {name} | " + " | ".join(f"{exponent(s, found[v]):.2f}" for v, s in plan.sizes.items()) + " |")
+    for name, times in measured.items():
+        lines.append(
+            f"| {name} | " + " | ".join(f"{fit_exponent(s, times[v]):.2f}" for v, s in plan.sizes.items()) + " |"
+        )
     return "\n".join(lines)
 
 
@@ -169,10 +174,10 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("docs/images/growth.svg"), metavar="FILE")
     options = parser.parse_args()
     plan = QUICK if options.quick else FULL
-    measured = {name: {varied: tell(name, varied, plan) for varied in plan.sizes} for name in options.only}
+    measured = {name: {varied: print_measurement(name, varied, plan) for varied in plan.sizes} for name in options.only}
     draw(measured, plan, options.output)
     print()
-    print(table(measured, plan))
+    print(format_table(measured, plan))
     print(f"\nThe figure is {options.output}.")
 
 

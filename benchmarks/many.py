@@ -1,11 +1,13 @@
 """Many problems drawn at random, on which the two-part tuner's library and constants were chosen.
 
-`python benchmarks/many.py play` (on a GPU; minutes) plays them, and the problems of `rows.py` beside them, 5,000 times at
-every width that the two-part tuner or NoTeS may visit, and keeps the regrets in half precision under `pools/many`.
-`python benchmarks/many.py shapes` fits what failures cost to each of these pools: height * exp(-(g / reach)^decay) at the
-width g, in units of what good runs lose at the largest width. It prints them by kinds, as in `tuners/failure_library.py`.
-`python benchmarks/many.py compare` tunes all of them and prints two-part next to NoTeS, and on how many it is worse.
-`python benchmarks/many.py coverage` prints how often each 95% statement holds on them.
+python benchmarks/many.py play        # simulates them and the problems of `rows.py`: minutes on a GPU
+python benchmarks/many.py shapes      # fits the cost of failures to each pool
+python benchmarks/many.py compare     # two-part beside NoTeS on all of them, and where it is worse
+python benchmarks/many.py coverage    # how often each 95% statement holds
+
+`play` simulates 5,000 runs at every width that the two-part tuner or NoTeS may visit. It keeps the regrets in half
+precision under `pools/many`. `shapes` fits height * exp(-(g / reach)^decay) at the width g, in units of the regret of good
+runs at the largest width. It prints the shapes by kind of policy, as in `tuners/failure_library.py`.
 """
 
 from __future__ import annotations
@@ -20,10 +22,10 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from cells import visited
+from cells import list_visited_points
 from pools import FOLDER
 from rows import CHOSEN_ON, PAPER_ROWS, PaperRow
-from served import Served, pool
+from served import RunCurve, make_run_curve
 
 import banditune as bt
 from banditune.paper import lockstep_tunings
@@ -34,7 +36,17 @@ from banditune.simulation.dispatch import simulate_rows
 from banditune.tuners.curve_fit import compute_patience, estimate_scale, make_point_maps, split_runs
 from banditune.tuners.curve_library import VARIANCE_POWER, select_library
 from banditune.tuners.failure_library import FailureShape
-from tuners import BUDGETS, Cell, Coverage, checked, draw, judged, marked, sum_up_rates, two_part_answers
+from tuners import (
+    BUDGETS,
+    Cell,
+    Coverage,
+    check_statements,
+    draw_cells,
+    format_rate,
+    make_cell,
+    print_rates,
+    tune_two_part,
+)
 
 Line = TypeVar("Line")
 
@@ -72,7 +84,7 @@ POLICIES: dict[str, bt.kernel.Policy] = {
 """The policies of the linear problems with many rounds, in turn."""
 
 
-def drawn(count: int = 70, seed: int = 7) -> Iterator[PaperRow]:
+def draw_problems(count: int = 70, seed: int = 7) -> Iterator[PaperRow]:
     """Problems of 2 to 60 arms and 80 to 16,000 rounds."""
     rng = np.random.default_rng(seed)
     for number in range(count):
@@ -95,7 +107,7 @@ def drawn(count: int = 70, seed: int = 7) -> Iterator[PaperRow]:
         yield PaperRow(f"{number:02} {kind}", policy, problem, horizon)
 
 
-def drawn_linear(count: int = 10, seed: int = 8) -> Iterator[PaperRow]:
+def draw_linear_problems(count: int = 10, seed: int = 8) -> Iterator[PaperRow]:
     """Linear problems of 10 to 200 arms, 3 to 12 features and more rounds than those of `drawn`: 3,000 to 20,000."""
     rng = np.random.default_rng(seed)
     for number in range(count):
@@ -105,14 +117,16 @@ def drawn_linear(count: int = 10, seed: int = 8) -> Iterator[PaperRow]:
         yield PaperRow(f"long {number} {policy.name}", policy, problem, horizon)
 
 
-def all_rows() -> list[PaperRow]:
+def list_rows() -> list[PaperRow]:
     """All problems whose width is searched on a linear scale."""
     return [
-        row for row in (*drawn(), *drawn_linear(), *PAPER_ROWS, *CHOSEN_ON) if get_tuned_range(row).scale == "linear"
+        row
+        for row in (*draw_problems(), *draw_linear_problems(), *PAPER_ROWS, *CHOSEN_ON)
+        if get_tuned_range(row).scale == "linear"
     ]
 
 
-def kind_of(policy: bt.kernel.Policy) -> str:
+def classify_policy(policy: bt.kernel.Policy) -> str:
     """Kinds of policies whose failures are alike."""
     if isinstance(policy, (bt.LinUCB, bt.LinTS, bt.UCBGLM, bt.GLMTSL)):
         return "linear and logistic"
@@ -121,56 +135,56 @@ def kind_of(policy: bt.kernel.Policy) -> str:
     return "thompson" if isinstance(policy, (bt.Thompson, bt.GaussianThompson)) else "ucb1"
 
 
-def file_of(row: PaperRow) -> Path:
+def get_pool_path(row: PaperRow) -> Path:
     """Where the pool of a row is."""
     return MANY / f"{re.sub('[^a-z0-9]+', '-', row.name)}.npz"
 
 
-def make(row: PaperRow, device: str) -> None:
+def simulate_pool(row: PaperRow, device: str) -> None:
     """Play a row and keep what it loses."""
-    values = list_row_widths(row)[visited(select_library(get_tuned_range(row)).points)]
-    job = row.make_spec(device=device, common_random_numbers=False, regret="realised", seed=SEED)
-    regrets = simulate_rows(job, values[:, None], range(RUNS))[:, :, 0]
+    values = list_row_widths(row)[list_visited_points(select_library(get_tuned_range(row)).points)]
+    spec = row.make_spec(device=device, common_random_numbers=False, regret="realised", seed=SEED)
+    regrets = simulate_rows(spec, values[:, None], range(RUNS))[:, :, 0]
     # The longest horizon's worst runs are beyond half precision.
     kept = np.minimum(regrets, np.finfo(np.float16).max).astype(np.float16)
-    part = file_of(row).with_suffix(".part.npz")
+    part = get_pool_path(row).with_suffix(".part.npz")
     np.savez_compressed(part, values=values, regrets=kept)
-    part.replace(file_of(row))
+    part.replace(get_pool_path(row))
 
 
-def play_all(asked: argparse.Namespace) -> None:
+def simulate_all(arguments: argparse.Namespace) -> None:
     """Play all rows that have not been."""
     MANY.mkdir(parents=True, exist_ok=True)
-    for row in all_rows():
-        if not file_of(row).exists():
-            before = time.perf_counter()
-            make(row, asked.device)
-            print(f"{row.name:30} {time.perf_counter() - before:.1f} s", flush=True)
+    for row in list_rows():
+        if not get_pool_path(row).exists():
+            start = time.perf_counter()
+            simulate_pool(row, arguments.device)
+            print(f"{row.name:30} {time.perf_counter() - start:.1f} s", flush=True)
 
 
-def stored(row: PaperRow) -> tuple[np.ndarray, np.ndarray]:
+def load_regrets(row: PaperRow) -> tuple[np.ndarray, np.ndarray]:
     """Widths of a row and what it lost there."""
-    if not file_of(row).exists():
-        raise SystemExit(f"{file_of(row)} is missing; make it with: python benchmarks/many.py play")
-    found = np.load(file_of(row))
-    return found["values"], found["regrets"].astype(np.float32)
+    if not get_pool_path(row).exists():
+        raise SystemExit(f"{get_pool_path(row)} is missing; make it with: python benchmarks/many.py play")
+    results = np.load(get_pool_path(row))
+    return results["values"], results["regrets"].astype(np.float32)
 
 
-def pool_of(row: PaperRow) -> Served:
+def load_run_curve(row: PaperRow) -> RunCurve:
     """A row's pool as a curve that serves runs.
 
     Width 0 does not count: UCB1 has a step there, and neither two-part nor NoTeS ever answers it.
     """
-    values, regrets = stored(row)
-    return pool(row.name, get_tuned_range(row), values[1:], regrets[1:])
+    values, regrets = load_regrets(row)
+    return make_run_curve(row.name, get_tuned_range(row), values[1:], regrets[1:])
 
 
-def shape(row: PaperRow) -> FailureShape | None:
+def fit_shape(row: PaperRow) -> FailureShape | None:
     """Height, reach and decay of a row's failures, parted from good runs as with 1,000 of them; None if there are few."""
     from scipy.optimize import minimize
 
     library = select_library(get_tuned_range(row))
-    values, regrets = stored(row)
+    values, regrets = load_regrets(row)
     source = make_run_source(row.name, get_tuned_range(row), values, regrets)
     lost = regrets[source.find_nearest(library.points), :FITTED].astype(float).reshape(1, -1)
     at = np.repeat(np.arange(len(library.points)), FITTED)[None]
@@ -188,88 +202,93 @@ def shape(row: PaperRow) -> FailureShape | None:
     starts = [
         (np.log(max(mean[0], 1e-3)), np.log(reach), np.log(decay)) for reach in (0.05, 0.2, 0.6) for decay in (1, 2)
     ]
-    tried = [minimize(unlikely, start, method="Nelder-Mead", options={"maxiter": 2000}) for start in starts]
-    height, reach, decay = np.exp(min(tried, key=lambda one: one.fun).x)
-    seen = all(low < one < high for one, (low, high) in zip((height, reach, decay), BOUNDS, strict=True))
-    return (float(f"{height:.3g}"), float(f"{reach:.3g}"), float(f"{decay:.3g}")) if seen else None
+    fits = [minimize(unlikely, start, method="Nelder-Mead", options={"maxiter": 2000}) for start in starts]
+    height, reach, decay = np.exp(min(fits, key=lambda one: one.fun).x)
+    is_bounded = all(low < one < high for one, (low, high) in zip((height, reach, decay), BOUNDS, strict=True))
+    return (float(f"{height:.3g}"), float(f"{reach:.3g}"), float(f"{decay:.3g}")) if is_bounded else None
 
 
-def shapes(asked: argparse.Namespace) -> None:
+def print_shapes(arguments: argparse.Namespace) -> None:
     """Print all shapes by kind."""
-    found: dict[str, list[str]] = {}
-    for row in all_rows():
-        one = shape(row)
+    results: dict[str, list[str]] = {}
+    for row in list_rows():
+        one = fit_shape(row)
         print(f"# {row.name:30} {one}", flush=True)
         if one:
-            found.setdefault(kind_of(row.policy), []).append(str(one))
-    for kind in sorted(found):
-        print(f'    "{kind}": (\n        ' + ", ".join(found[kind]) + ",\n    ),")
+            results.setdefault(classify_policy(row.policy), []).append(str(one))
+    for kind in sorted(results):
+        print(f'    "{kind}": (\n        ' + ", ".join(results[kind]) + ",\n    ),")
 
 
-def compared(row: PaperRow, count: int) -> list[Cell]:
+def compare_row(row: PaperRow, count: int) -> list[Cell]:
     """Two-part and NoTeS on a row with all budgets, in turn."""
-    served, cells = pool_of(row), []
+    run_curve, cells = load_run_curve(row), []
     for budget in BUDGETS:
-        ours = two_part_answers(served, budget, count, make_cell_rng(0, row.name, budget))
+        ours = tune_two_part(run_curve, budget, count, make_cell_rng(0, row.name, budget))
         at, _ = lockstep_tunings.make_notes_search(budget)(
-            served, 4 * count, make_cell_rng(0, row.name, "notes", budget)
+            run_curve, 4 * count, make_cell_rng(0, row.name, "notes", budget)
         )
         cells += [
-            judged("two-part", served, budget, ours, 0),
-            judged("notes", served, budget, served.unit_points[at], 0),
+            make_cell("two-part", run_curve, budget, ours, 0),
+            make_cell("notes", run_curve, budget, run_curve.unit_points[at], 0),
         ]
     return cells
 
 
-def compare(asked: argparse.Namespace) -> None:
+def print_comparison(arguments: argparse.Namespace) -> None:
     """Two-part next to NoTeS, excess over the best in %, and the cells where it is worse by more than a tenth."""
     print("| problem | " + " | ".join(f"{budget}: two-part | notes" for budget in BUDGETS) + " |")
     print("|---|" + "---|---|" * len(BUDGETS))
-    found: list[Cell] = []
-    for cells in each_row(compared, asked):
+    results: list[Cell] = []
+    for cells in map_rows(compare_row, arguments):
         pairs = zip(cells[::2], cells[1::2], strict=True)
-        told = " | ".join(f"{ours.excess:.2f} ± {ours.se:.2f} | {theirs.excess:.2f}" for ours, theirs in pairs)
-        print(f"| {cells[0].row} | {told} |", flush=True)
-        found += cells
+        texts = " | ".join(f"{ours.excess:.2f} ± {ours.se:.2f} | {theirs.excess:.2f}" for ours, theirs in pairs)
+        print(f"| {cells[0].row} | {texts} |", flush=True)
+        results += cells
     worse = [
         f"{ours.row} at {ours.budget}: {ours.excess:.2f} against {theirs.excess:.2f}"
-        for ours, theirs in zip(found[::2], found[1::2], strict=True)
+        for ours, theirs in zip(results[::2], results[1::2], strict=True)
         if ours.excess > 1.1 * theirs.excess
     ]
-    error = np.median([cell.own_error for cell in found[::2]])
+    error = np.median([cell.own_error for cell in results[::2]])
     print(
-        f"\nWorse than NoTeS by more than a tenth in {len(worse)} of {len(found) // 2} cells: "
+        f"\nWorse than NoTeS by more than a tenth in {len(worse)} of {len(results) // 2} cells: "
         f"{'; '.join(worse) or 'none'}. The pools' own errors: {error:.2f} (median)."
     )
-    if asked.plot:
+    if arguments.plot:
         names = {row.name for row in CHOSEN_ON}
-        draw([cell for cell in found if cell.row in names], asked.plot)
+        draw_cells([cell for cell in results if cell.row in names], arguments.plot)
 
 
-def covered(row: PaperRow, count: int) -> list[Coverage]:
+def measure_coverage(row: PaperRow, count: int) -> list[Coverage]:
     """How often statements hold on a row, with 200 and 1,000 runs."""
-    served = pool_of(row)
-    return [checked(served, budget, count, 0) for budget in (200, 1000)]
+    run_curve = load_run_curve(row)
+    return [check_statements(run_curve, budget, count, 0) for budget in (200, 1000)]
 
 
-def coverage(asked: argparse.Namespace) -> None:
+def print_coverage(arguments: argparse.Namespace) -> None:
     """How often each 95% statement holds above width 0, in %; all lines, then how many are below 92% and above 98%."""
     print("| problem | budget | regret | best width | gap | flat region |")
     print("|---|---|---|---|---|---|")
-    said: list[Coverage] = []
-    for lines in each_row(covered, asked):
+    coverages: list[Coverage] = []
+    for lines in map_rows(measure_coverage, arguments):
         for line in lines:
-            rates = [line.said.regret_holds, line.said.best_holds, line.said.gap_holds, line.said.flat_holds]
-            print(f"| {line.row} | {line.budget} | {' | '.join(marked(rate) for rate in rates)} |", flush=True)
-        said += lines
-    sum_up_rates(said)
+            rates = [
+                line.statements.regret_holds,
+                line.statements.best_holds,
+                line.statements.gap_holds,
+                line.statements.flat_holds,
+            ]
+            print(f"| {line.row} | {line.budget} | {' | '.join(format_rate(rate) for rate in rates)} |", flush=True)
+        coverages += lines
+    print_rates(coverages)
 
 
-def each_row(work: Callable[[PaperRow, int], Line], asked: argparse.Namespace) -> Iterator[Line]:
+def map_rows(work: Callable[[PaperRow, int], Line], arguments: argparse.Namespace) -> Iterator[Line]:
     """What work tells of each row, rows in their order, several at a time."""
-    rows = all_rows()
-    with ProcessPoolExecutor(asked.workers, multiprocessing.get_context("spawn")) as workers:
-        yield from workers.map(work, rows, [asked.tunings] * len(rows))
+    rows = list_rows()
+    with ProcessPoolExecutor(arguments.workers, multiprocessing.get_context("spawn")) as workers:
+        yield from workers.map(work, rows, [arguments.tunings] * len(rows))
 
 
 def main() -> None:
@@ -281,8 +300,10 @@ def main() -> None:
     parser.add_argument(
         "--plot", type=Path, help="draw the problems of `rows.py` that `compare` compares into this file"
     )
-    asked = parser.parse_args()
-    {"play": play_all, "shapes": shapes, "compare": compare, "coverage": coverage}[asked.what](asked)
+    arguments = parser.parse_args()
+    {"play": simulate_all, "shapes": print_shapes, "compare": print_comparison, "coverage": print_coverage}[
+        arguments.what
+    ](arguments)
 
 
 if __name__ == "__main__":

@@ -144,9 +144,9 @@ class Task(NamedTuple):
     runs: int
 
 
-def tuned(job: tuple[str, str, int]) -> tuple[float, ...]:
+def tune_policy(pair: tuple[str, str, int]) -> tuple[float, ...]:
     """The policy's parameter, tuned with rewards at once; none where it has none."""
-    cell, name, horizon = job
+    cell, name, horizon = pair
     policy = CELLS[cell].policies[name]()
     if len(policy.parameters) != 1:
         return ()
@@ -162,14 +162,14 @@ def tuned(job: tuple[str, str, int]) -> tuple[float, ...]:
     return tuple(tuning.params.values())
 
 
-def played(task: Task) -> list[float]:
+def simulate_task(task: Task) -> list[float]:
     """The expected regret of each run."""
     cell = CELLS[task.cell]
     problem, policy = cell.problem(), cell.policies[task.policy]()
-    return [one_run(task, policy, problem, run) for run in range(task.first, task.first + task.runs)]
+    return [simulate_run(task, policy, problem, run) for run in range(task.first, task.first + task.runs)]
 
 
-def one_run(task: Task, policy: bt.kernel.Policy, problem: Any, run: int) -> float:
+def simulate_run(task: Task, policy: bt.kernel.Policy, problem: Any, run: int) -> float:
     """Rewards are functions of arm and pull, so all settings draw the same ones."""
     drawn = draw_instances(problem, 0, run // 256)
     means = drawn.means[run % 256]
@@ -177,8 +177,8 @@ def one_run(task: Task, policy: bt.kernel.Policy, problem: Any, run: int) -> flo
     if policy.needs_features:
         table = drawn.features
         features = table[run % 256 if len(table) > 1 else 0].T
-    rewards = rewards_of(problem, means, task.horizon, run)
-    live = bt.deploy(
+    rewards = draw_rewards(problem, means, task.horizon, run)
+    deployed = bt.deploy(
         policy,
         list(task.params) or None,
         horizon=task.horizon,
@@ -189,18 +189,18 @@ def one_run(task: Task, policy: bt.kernel.Policy, problem: Any, run: int) -> flo
     )
     size = max(1, task.horizon // task.batches) if task.batches else 1
     pulls = [0] * len(means)
-    late: list[tuple[int, float]] = []
+    waiting: list[tuple[int, float]] = []
     for step in range(task.horizon):
-        arm = live.select_arm()
-        late.append((arm, rewards[arm][pulls[arm]]))
+        arm = deployed.select_arm()
+        waiting.append((arm, rewards[arm][pulls[arm]]))
         pulls[arm] += 1
         if (step + 1) % size == 0:
-            live.update_many(late)
-            late.clear()
+            deployed.update_many(waiting)
+            waiting.clear()
     return float((means.max() - means) @ pulls)
 
 
-def rewards_of(problem: Any, means: Any, horizon: int, run: int) -> list[list[float]]:
+def draw_rewards(problem: Any, means: Any, horizon: int, run: int) -> list[list[float]]:
     """What each arm pays at each pull."""
     rng = np.random.default_rng([run, 1])
     shape = (len(means), horizon)
@@ -209,7 +209,7 @@ def rewards_of(problem: Any, means: Any, horizon: int, run: int) -> list[list[fl
     return (means[:, None] + problem.noise * rng.standard_normal(shape)).tolist()
 
 
-def worse_default(policy: bt.kernel.Policy, numbers: dict[str, tuple[float, float]]) -> bool:
+def is_default_worse(policy: bt.kernel.Policy, numbers: dict[str, tuple[float, float]]) -> bool:
     """Whether a policy's own setting of `pending` is surely worse than the other: by 1% and three standard errors.
 
     Every measurement is looked at: over all of them two standard errors are exceeded by chance.
@@ -233,49 +233,51 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="shortens the horizons")
     parser.add_argument("--only", default="", help="cells whose name contains this")
     parser.add_argument("--out", type=Path)
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     pairs = [
-        (cell, name, max(60, round(asked.scale * found.horizon)))
+        (cell, name, max(60, round(arguments.scale * found.horizon)))
         for cell, found in CELLS.items()
-        if asked.only in cell
+        if arguments.only in cell
         for name in found.policies
     ]
-    told = []
-    with Pool(asked.workers, maxtasksperchild=None) as pool:
-        params = pool.map(tuned, pairs, chunksize=1)
+    records = []
+    with Pool(arguments.workers, maxtasksperchild=None) as pool:
+        params = pool.map(tune_policy, pairs, chunksize=1)
         lines = [(0, "ignore"), *((batches, pending) for batches in BATCHES for pending in SETTINGS)]
-        todo = [
-            Task(*pair[:2], found, pair[2], *line, first, min(CHUNK, asked.runs - first))
+        tasks = [
+            Task(*pair[:2], found, pair[2], *line, first, min(CHUNK, arguments.runs - first))
             for pair, found in zip(pairs, params, strict=True)
             for line in lines
-            for first in range(0, asked.runs, CHUNK)
+            for first in range(0, arguments.runs, CHUNK)
         ]
         # The longest come first, so that no core is left with one at the end.
-        ordered = sorted(todo, key=lambda task: -task.horizon)
-        done = dict(zip(ordered, pool.map(played, ordered, chunksize=1), strict=True))
+        ordered = sorted(tasks, key=lambda task: -task.horizon)
+        done = dict(zip(ordered, pool.map(simulate_task, ordered, chunksize=1), strict=True))
     print(
         f"{'':52} {'at once':>14}  " + "".join(f"{b:>4} batches: ignore, mean, ignore - mean{'':12}" for b in BATCHES)
     )
     for pair, found in zip(pairs, params, strict=True):
         cell, name, horizon = pair
-        lost = {
+        regrets = {
             line: np.concatenate(
-                [done[task] for task in todo if task[:2] == pair[:2] and (task.batches, task.pending) == line]
+                [done[task] for task in tasks if task[:2] == pair[:2] and (task.batches, task.pending) == line]
             )
             for line in lines
         }
-        rows = [("at once", lost[0, "ignore"])]
+        rows = [("at once", regrets[0, "ignore"])]
         for batches in BATCHES:
-            rows += [(f"{batches} {pending}", lost[batches, pending]) for pending in SETTINGS]
-            rows += [(f"{batches} difference", lost[batches, "ignore"] - lost[batches, "mean"])]
+            rows += [(f"{batches} {pending}", regrets[batches, pending]) for pending in SETTINGS]
+            rows += [(f"{batches} difference", regrets[batches, "ignore"] - regrets[batches, "mean"])]
         numbers = {label: (float(row.mean()), float(row.std(ddof=1) / len(row) ** 0.5)) for label, row in rows}
         words = "  ".join(f"{mean:7.1f} +- {se:4.1f}" for mean, se in numbers.values())
         policy = CELLS[cell].policies[name]()
-        verdict = "WORSE" if worse_default(policy, numbers) else "fine"
+        verdict = "WORSE" if is_default_worse(policy, numbers) else "fine"
         print(f"{cell[:30]:31}{name:20} {words}  {policy.pending_rewards}: {verdict}", flush=True)
-        told.append({"cell": cell, "policy": name, "horizon": horizon, "params": found, "runs": asked.runs} | numbers)
-    if asked.out:
-        asked.out.write_text(json.dumps(told, indent=1))
+        records.append(
+            {"cell": cell, "policy": name, "horizon": horizon, "params": found, "runs": arguments.runs} | numbers
+        )
+    if arguments.out:
+        arguments.out.write_text(json.dumps(records, indent=1))
 
 
 if __name__ == "__main__":

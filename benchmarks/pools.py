@@ -1,12 +1,16 @@
-"""Pools of regrets, from which thousands of tunings can be drawn: `make pools`, or `python benchmarks/pools.py`.
+"""Pools of regrets, from which thousands of tunings can be drawn.
 
-Every row is played at each width that a tuner may visit: the 163 multiples of 1/162 of its range, where NoTeS looks, and
-its tenths, where the grids of Uniform and Sequential Halving are. Each width has noise of its own, the regret is realised,
-as in the paper. A pool is a file `<row>.npz` with `units` (places in the unit interval), `values` and `regrets` in single
-precision, (widths, runs). Rows that are there already are left alone.
+python benchmarks/pools.py             # or `make pools`; on a GPU
+python benchmarks/pools.py --truth     # a million runs at each width, on a GPU
+python benchmarks/pools.py --runs 10 --only "bernoulli ucb1" --folder /tmp/pools    # a quick look
 
-With `--truth`, a few rows are played a million times at each width, with expected regret. Their files, `truth-<row>.npz`,
-keep `means` of ten parts of the runs (parts, widths) and the `variance` of a run at each width.
+Every row is simulated at each width that a tuner may visit. These are the 163 multiples of 1/162 of its range for NoTeS,
+and its tenths for the grids of Uniform and Sequential Halving. Widths have separate random numbers and regret is realised,
+as in the paper. A pool is a file `<row>.npz` with `units` (points of the unit interval), `values` and `regrets` in single
+precision, (widths, runs). Existing files are kept.
+
+With `--truth`, a few rows are simulated a million times at each width, with expected regret. Their files,
+`truth-<row>.npz`, keep `means` of ten parts of the runs (parts, widths) and the `variance` of a run at each width.
 """
 
 from __future__ import annotations
@@ -32,51 +36,51 @@ KNOWN = (
 )
 """Rows whose truth is made by `--truth`."""
 
-AT_ONCE = 10_000
+BATCH_RUNS = 10_000
 """Runs of all widths that are kept at a time."""
 
 TRUTH_SEED = 1_000_000
 """Far from the seeds of tunings: they must not play the same runs."""
 
 
-def file_of(row: PaperRow, folder: Path = FOLDER) -> Path:
+def get_pool_path(row: PaperRow, folder: Path = FOLDER) -> Path:
     """Where a row's pool is kept."""
     return folder / f"{row.name.replace(' ', '-')}.npz"
 
 
-def pool(row: PaperRow, runs: int, device: str) -> dict[str, np.ndarray]:
+def simulate_pool(row: PaperRow, runs: int, device: str) -> dict[str, np.ndarray]:
     """Regrets of a row at all widths."""
-    job = row.make_spec(device=device, common_random_numbers=False, regret="realised", seed=162)
+    spec = row.make_spec(device=device, common_random_numbers=False, regret="realised", seed=162)
     values = list_row_widths(row)
-    regrets = simulate_rows(job, values[:, None], range(runs))[:, :, 0]
+    regrets = simulate_rows(spec, values[:, None], range(runs))[:, :, 0]
     return {"units": UNIT_POINTS, "values": values, "regrets": regrets.astype(np.float32)}
 
 
-def truth(row: PaperRow, runs: int, device: str) -> dict[str, np.ndarray]:
+def simulate_truth(row: PaperRow, runs: int, device: str) -> dict[str, np.ndarray]:
     """Mean regrets of a row at all widths; runs are played in turn and only their sums are kept."""
-    job = row.make_spec(device=device, common_random_numbers=True, regret="expected", seed=TRUTH_SEED)
+    spec = row.make_spec(device=device, common_random_numbers=True, regret="expected", seed=TRUTH_SEED)
     values = list_row_widths(row)
     size = runs // FOLD_COUNT
     sums, squares = np.zeros((FOLD_COUNT, len(values))), np.zeros(len(values))
     for part in range(FOLD_COUNT):
-        for first in range(part * size, (part + 1) * size, AT_ONCE):
-            last = min(first + AT_ONCE, (part + 1) * size)
-            regrets = simulate_rows(job, values[:, None], range(first, last))[:, :, 0]
+        for first in range(part * size, (part + 1) * size, BATCH_RUNS):
+            last = min(first + BATCH_RUNS, (part + 1) * size)
+            regrets = simulate_rows(spec, values[:, None], range(first, last))[:, :, 0]
             sums[part] += regrets.sum(axis=1)
             squares += (regrets**2).sum(axis=1)
-    means, played = sums / size, size * FOLD_COUNT
-    variance = squares / played - means.mean(axis=0) ** 2
-    return {"units": UNIT_POINTS, "values": values, "means": means, "variance": variance, "runs": np.array(played)}
+    means, count = sums / size, size * FOLD_COUNT
+    variance = squares / count - means.mean(axis=0) ** 2
+    return {"units": UNIT_POINTS, "values": values, "means": means, "variance": variance, "runs": np.array(count)}
 
 
-def truth_file(row: PaperRow, folder: Path = FOLDER) -> Path:
+def get_truth_path(row: PaperRow, folder: Path = FOLDER) -> Path:
     """Where a row's truth is kept."""
     return folder / f"truth-{row.name.replace(' ', '-')}.npz"
 
 
-def truth_of(row: PaperRow, folder: Path = FOLDER) -> dict[str, np.ndarray]:
+def load_truth(row: PaperRow, folder: Path = FOLDER) -> dict[str, np.ndarray]:
     """A row's truth, from its file."""
-    path = truth_file(row, folder)
+    path = get_truth_path(row, folder)
     if not path.exists():
         raise SystemExit(f"{path} is missing; make it with: python benchmarks/pools.py --truth --only '{row.name}'")
     return dict(np.load(path))
@@ -89,26 +93,31 @@ def main() -> None:
     parser.add_argument("--device", default="auto", choices=devices.DEVICES)
     parser.add_argument("--only", help="rows whose name contains one of these, parted by commas")
     parser.add_argument("--folder", type=Path, default=FOLDER)
-    asked = parser.parse_args()
-    device = devices.resolve_device(asked.device)
-    asked.folder.mkdir(parents=True, exist_ok=True)
-    make, place, rows, runs = pool, file_of, (*PAPER_ROWS, *CHOSEN_ON, *HELD_OUT), asked.runs or 10_000
-    if asked.truth:
-        make, place, rows, runs = truth, truth_file, KNOWN, asked.runs or 1_000_000
+    arguments = parser.parse_args()
+    device = devices.resolve_device(arguments.device)
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    simulate, get_path, rows, runs = (
+        simulate_pool,
+        get_pool_path,
+        (*PAPER_ROWS, *CHOSEN_ON, *HELD_OUT),
+        arguments.runs or 10_000,
+    )
+    if arguments.truth:
+        simulate, get_path, rows, runs = simulate_truth, get_truth_path, KNOWN, arguments.runs or 1_000_000
     for row in rows:
-        if asked.only and not any(part in row.name for part in asked.only.split(",")):
+        if arguments.only and not any(part in row.name for part in arguments.only.split(",")):
             continue
-        path = place(row, asked.folder)
+        path = get_path(row, arguments.folder)
         if path.exists():
             continue
-        before = time.perf_counter()
-        found = make(row, runs, device)
+        start = time.perf_counter()
+        arrays = simulate(row, runs, device)
         part = path.with_suffix(".part.npz")
-        np.savez_compressed(part, **found)
+        np.savez_compressed(part, **arrays)
         part.replace(path)
         print(
             f"{row.name:24} {len(UNIT_POINTS)} widths x {runs:,} runs on the {device}: "
-            f"{time.perf_counter() - before:.1f} s, "
+            f"{time.perf_counter() - start:.1f} s, "
             f"{path.stat().st_size / 2**20:.1f} MiB",
             flush=True,
         )

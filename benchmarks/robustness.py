@@ -1,11 +1,12 @@
-"""Verdicts of stress tests against the truth, which fine grids and other instances tell.
+"""Verdicts of robustness reports, compared with the truth from fine grids on other instances.
 
-    python benchmarks/robustness.py OUT [seeds] [runs] [processes]
+python benchmarks/robustness.py FOLDER [seeds] [runs] [processes]
+python benchmarks/robustness.py FOLDER 1 50 2    # a quick look
 
-Each of the problems below is tuned with several seeds; each tuned value is put through its stress test. The truth of a
-scenario is the regret of 60 values (0, then even in the logarithm), and of the tuned ones, on instances of another seed.
-A verdict of "fine" is wrong if the true loss is above a tenth, and one of "fragile" if it is below. Written to OUT: a row
-for each verdict as CSV; printed: counts, wrong verdicts and reasons.
+Each problem is tuned with several seeds, and each tuned value gets a robustness report. The truth of a scenario is the
+regret of 60 values (0, then even in the logarithm) and of the tuned ones, on instances of another seed. A verdict of
+"fine" is wrong if the true excess is above a tenth, and one of "fragile" if it is below. FOLDER/robustness.csv gets a row
+for each verdict. Counts, wrong verdicts and reasons are printed.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ TRUTH = 991_991
 """The seed of the instances that tell the truth."""
 
 
-def verdicts(task):
+def list_verdicts(task):
     """The stress test of one tuning, as rows."""
     name, seed = task
     policy, problem, horizon = CASES[name]
@@ -58,47 +59,49 @@ def verdicts(task):
         {
             "case": name,
             "seed": seed,
-            "place": place,
-            "words": strain.description,
+            "place": number,
+            "words": scenario.description,
             "value": value,
-            "verdict": strain.verdict,
-            "reason": strain.reason,
-            "share": strain.excess_share,
-            "least": strain.excess_share_low,
-            "most": strain.excess_share_high,
+            "verdict": scenario.verdict,
+            "reason": scenario.reason,
+            "share": scenario.excess_share,
+            "least": scenario.excess_share_low,
+            "most": scenario.excess_share_high,
         }
-        for place, strain in enumerate(tuning.robustness.scenarios)
+        for number, scenario in enumerate(tuning.robustness.scenarios)
     ]
 
 
-def truth(task):
+def simulate_truth(task):
     """The true loss of tuned values in one scenario, as shares."""
-    name, place, values, runs = task
+    name, number, values, runs = task
     policy, problem, horizon = CASES[name]
-    job = list_scenario_specs(build_spec(policy, problem, horizon=horizon))[0][place][1]
-    among = resolve_only_range(job)
-    top = among.high
-    grid = [among.low, *np.geomspace(max(among.low, 1e-3 * top), top, 59).tolist()]
-    grid = sorted({among.clip(value) for value in (*grid, *values)})
+    spec = list_scenario_specs(build_spec(policy, problem, horizon=horizon))[0][number][1]
+    search_range = resolve_only_range(spec)
+    top = search_range.high
+    grid = [search_range.low, *np.geomspace(max(search_range.low, 1e-3 * top), top, 59).tolist()]
+    grid = sorted({search_range.clip(value) for value in (*grid, *values)})
     regrets = bt.simulate(
-        policy, job.problem, grid, horizon=job.horizon, runs=runs, seed=TRUTH, run=bt.Run(workers=1)
+        policy, spec.problem, grid, horizon=spec.horizon, runs=runs, seed=TRUTH, run=bt.Run(workers=1)
     ).mean(axis=1)
-    return [float(regrets[grid.index(among.clip(value))] / regrets.min() - 1) for value in values]
+    return [float(regrets[grid.index(search_range.clip(value))] / regrets.min() - 1) for value in values]
 
 
 def main(out, seeds=10, runs=3000, processes=16):
     """Play all, write the rows, print a summary."""
     tasks = [(name, seed) for name in CASES for seed in range(seeds)]
     with get_context("spawn").Pool(processes) as pool:
-        rows = [row for found in pool.imap_unordered(verdicts, tasks, chunksize=1) for row in found]
+        rows = [row for result in pool.imap_unordered(list_verdicts, tasks, chunksize=1) for row in result]
         scenarios = sorted({(row["case"], row["place"]) for row in rows}, key=lambda one: -CASES[one[0]][2])
-        asked = [
-            (name, place, sorted({row["value"] for row in rows if row["case"] == name}), runs)
-            for name, place in scenarios
+        truth_tasks = [
+            (name, number, sorted({row["value"] for row in rows if row["case"] == name}), runs)
+            for name, number in scenarios
         ]
         losses = {}
-        for (name, place, values, _), found in zip(asked, pool.imap(truth, asked, chunksize=1), strict=True):
-            losses |= {(name, place, value): loss for value, loss in zip(values, found, strict=True)}
+        for (name, number, values, _), result in zip(
+            truth_tasks, pool.imap(simulate_truth, truth_tasks, chunksize=1), strict=True
+        ):
+            losses |= {(name, number, value): loss for value, loss in zip(values, result, strict=True)}
     for row in rows:
         row["truth"] = losses[row["case"], row["place"], row["value"]]
     path = Path(out) / "robustness.csv"
@@ -106,17 +109,17 @@ def main(out, seeds=10, runs=3000, processes=16):
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    report(rows)
+    print_report(rows)
 
 
-def report(rows):
+def print_report(rows):
     """Counts by case, wrong verdicts, and why others were not decided."""
     for name in (*CASES, None):
-        some = [row for row in rows if name in (None, row["case"])]
-        counts = Counter("fragile" if row["verdict"] == "worse than textbook" else row["verdict"] for row in some)
-        fine = [row["truth"] for row in some if row["verdict"] == "fine"]
-        fragile = [row["truth"] for row in some if row["verdict"] in ("fragile", "worse than textbook")]
-        inside = [row["least"] <= row["truth"] <= row["most"] for row in some]
+        selected = [row for row in rows if name in (None, row["case"])]
+        counts = Counter("fragile" if row["verdict"] == "worse than textbook" else row["verdict"] for row in selected)
+        fine = [row["truth"] for row in selected if row["verdict"] == "fine"]
+        fragile = [row["truth"] for row in selected if row["verdict"] in ("fragile", "worse than textbook")]
+        inside = [row["least"] <= row["truth"] <= row["most"] for row in selected]
         above, below = sum(loss > TOLERATED_EXCESS for loss in fine), sum(loss <= TOLERATED_EXCESS for loss in fragile)
         print(
             f"{name or 'all'}: {dict(counts)}; fine but above a tenth {above} of {len(fine)} (largest "

@@ -1,4 +1,4 @@
-"""What the benchmarks play: the paper's ten rows, and problems beyond them."""
+"""The paper's ten rows and other problems, which several benchmarks simulate. Nothing runs here."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""What it is worth that a policy takes noise and prior from the problem.
+"""What a policy gains if it takes noise and prior from the problem.
 
-`python benchmarks/scale.py priors` tunes Thompson sampling with Beta(1, 1) and with the problem's prior (a minute).
-`python benchmarks/scale.py theta` does so for linear policies and priors of theta.
-`python benchmarks/scale.py rare` compares policies on 46 arms whose rate is 0.4%, with three seeds (four minutes on
-16 cores).
-`python benchmarks/scale.py rare 50` is a quick look with 50 runs.
+python benchmarks/scale.py priors       # Thompson sampling with Beta(1, 1) and with the problem's prior: a minute
+python benchmarks/scale.py theta        # the same for linear policies and priors of theta
+python benchmarks/scale.py rare         # policies on 46 arms with a rate of 0.4%, three seeds: four minutes on 16 cores
+python benchmarks/scale.py rare 50      # a quick look with 50 runs
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ RARE = bt.Bernoulli(arms=46, prior=(3.35722, 771.387))
 HORIZON = 30_000
 
 
-def priors(runs: int) -> Iterator[str]:
+def compare_priors(runs: int) -> Iterator[str]:
     """Regrets of tuned Thompson sampling with the textbook's prior and with the problem's."""
     for prior in PRIORS:
         problem = bt.Bernoulli(arms=10, prior=prior)
         for policy in (bt.Thompson(prior=(1, 1)), bt.Thompson()):
-            found = bt.tune(
+            tuning = bt.tune(
                 policy,
                 problem,
                 horizon=1000,
@@ -32,16 +31,16 @@ def priors(runs: int) -> Iterator[str]:
                 include=("no_lower_bound",),
                 search=bt.Search(validate=4 * runs),
             )
-            yield f"means from Beta{prior}, {found.setup.policy}: {found.regret.mean:.2f} +- {found.regret.se:.2f}"
+            yield f"means from Beta{prior}, {tuning.setup.policy}: {tuning.regret.mean:.2f} +- {tuning.regret.se:.2f}"
 
 
-def theta(runs: int) -> Iterator[str]:
+def compare_theta_priors(runs: int) -> Iterator[str]:
     """Regrets of tuned linear policies with a prior N(0, I) of theta and with the problem's, which is wider."""
     for noise, variance in ((5, 25), (5, 100), (1, 100), (0.5, 400)):
         problem = bt.Linear(arms=20, dims=5, prior=(0, variance), noise=noise)
         for make in (bt.LinUCB, bt.LinTS):
             for policy in (make(prior=(0, 1)), make()):
-                found = bt.tune(
+                tuning = bt.tune(
                     policy,
                     problem,
                     horizon=500,
@@ -49,10 +48,10 @@ def theta(runs: int) -> Iterator[str]:
                     include=("no_lower_bound",),
                     search=bt.Search(validate=2 * runs),
                 )
-                yield f"noise {noise}, variance {variance}, {found.setup.policy}: {found.regret}"
+                yield f"noise {noise}, variance {variance}, {tuning.setup.policy}: {tuning.regret}"
 
 
-def rare(runs: int) -> Iterator[str]:
+def compare_rare(runs: int) -> Iterator[str]:
     """Six policies with noise and prior of the problem, and the two that have other numbers in textbooks."""
     own = [
         bt.UCB1(),
@@ -80,5 +79,5 @@ def rare(runs: int) -> Iterator[str]:
 
 if __name__ == "__main__":
     runs = int(sys.argv[2]) if len(sys.argv) > 2 else 1000
-    for line in {"priors": priors, "theta": theta, "rare": rare}[sys.argv[1]](runs):
+    for line in {"priors": compare_priors, "theta": compare_theta_priors, "rare": compare_rare}[sys.argv[1]](runs):
         print(line, flush=True)

@@ -1,15 +1,15 @@
-"""Random studies for as long as you like, each of which must keep what the product promises.
+"""Random studies for as long as you like. Each checks a promise of the package.
 
-    python benchmarks/soak.py [MINUTES] [SEED]          (or: make soak MINUTES=60)
+python benchmarks/soak.py [MINUTES] [SEED]          # 60 minutes unless given; or: make soak MINUTES=60
 
-- a search spends its budget at most, and every number is finite;
-- the same seed gives the same answer, on one thread, two threads or two processes;
-- a study that is killed or interrupted, again and again, ends as one that was not;
-- 95% intervals hold the truth at about their rate; simulations agree with exact regrets;
-- a deployed policy that is saved and loaded goes on as if nothing had happened;
-- memory does not grow once everything was seen.
+- A search spends at most its budget, and every number is finite.
+- The same seed gives the same answer on one thread, two threads and two processes.
+- A study that is killed or interrupted several times ends as one that was not.
+- 95% intervals hold the truth at about their rate. Simulations agree with exact regrets.
+- A deployed policy that is saved and loaded continues as one that was not.
+- Memory does not grow once everything has run.
 
-The first broken promise ends it with the seed that repeats it.
+The first broken promise ends it and prints the seed that repeats it.
 """
 
 from __future__ import annotations
@@ -46,20 +46,21 @@ PROBLEMS = {
     "table": lambda dice: bt.RewardTable(np.random.default_rng(dice.randint(0, 3)).random((4, 300, 3))),
 }
 TUNERS = (bt.TwoPart, bt.NoTeS, bt.tuners.Uniform, bt.tuners.SequentialHalving)
-ONE = {"ucb1": bt.UCB1, "ts": bt.Thompson}
+TUNED_POLICIES = {"ucb1": bt.UCB1, "ts": bt.Thompson}
 
 
-class Broken(Exception):
-    """A promise was not kept."""
+class BrokenPromise(Exception):
+    """A promise is broken."""
 
 
-def expect(kept: bool, *told: Any) -> None:
+def expect(kept: bool, *details: Any) -> None:
+    """Raise if a promise is broken."""
     if not kept:
-        raise Broken(" ".join(map(str, told)))
+        raise BrokenPromise(" ".join(map(str, details)))
 
 
 class Soak:
-    """What was seen so far."""
+    """Counts of all checks so far."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -67,7 +68,7 @@ class Soak:
         self.held: dict[str, list[int]] = {}
 
     def count(self, statement: str, held: bool) -> None:
-        """Remember whether a 95% statement held."""
+        """Count whether a 95% statement held, and raise if too few do."""
         tally = self.held.setdefault(statement, [0, 0])
         tally[0] += held
         tally[1] += 1
@@ -78,11 +79,11 @@ class Soak:
         )
 
 
-def any_study(dice: random.Random) -> tuple[Any, Any, int]:
+def draw_study(dice: random.Random) -> tuple[Any, Any, int]:
     """A policy, a problem that it can play, and a horizon."""
-    shelf = collect_policies()
+    policies = collect_policies()
     while True:
-        policy, problem = shelf[dice.choice(list(shelf))], PROBLEMS[dice.choice(list(PROBLEMS))](dice)
+        policy, problem = policies[dice.choice(list(policies))], PROBLEMS[dice.choice(list(PROBLEMS))](dice)
         horizon = dice.choice((20, 60, 150, 300))
         try:
             made = policy()
@@ -92,29 +93,29 @@ def any_study(dice: random.Random) -> tuple[Any, Any, int]:
         return made, problem, horizon
 
 
-def same_answer(soak: Soak, dice: random.Random) -> str:
-    policy, problem, horizon = any_study(dice)
+def check_same_answer(soak: Soak, dice: random.Random) -> str:
+    policy, problem, horizon = draw_study(dice)
     tuner, budget = dice.choice(TUNERS)(), dice.choice((176, 250, 400))
-    usual = {"horizon": horizon, "seed": dice.randint(0, 99)}
+    settings = {"horizon": horizon, "seed": dice.randint(0, 99)}
     simulation = bt.Simulation(regret=dice.choice(("expected", "realised")))
     one_worker, two_workers = bt.Run(workers=1), bt.Run(workers=2)
     if len(policy.parameters) != 1:
         runs = dice.randint(2, 400)
-        one = bt.simulate(policy, problem, **usual, runs=runs, simulation=simulation, run=one_worker)
+        one = bt.simulate(policy, problem, **settings, runs=runs, simulation=simulation, run=one_worker)
         expect(
-            (one == bt.simulate(policy, problem, **usual, runs=runs, simulation=simulation, run=two_workers)).all(),
+            (one == bt.simulate(policy, problem, **settings, runs=runs, simulation=simulation, run=two_workers)).all(),
             "two threads differ",
         )
         expect(bool(np.isfinite(one).all()), "a regret is not finite")
         return f"simulate {policy.name} on {problem.name}"
     search = bt.Search(tuner=tuner, validate=dice.choice((None, 20, 100)))
     simulation = replace(simulation, common_random_numbers=dice.choice((True, False)))
-    usual |= {"budget": budget, "search": search, "simulation": simulation}
-    one = bt.tune(policy, problem, **usual, run=one_worker)
+    settings |= {"budget": budget, "search": search, "simulation": simulation}
+    one = bt.tune(policy, problem, **settings, run=one_worker)
     expect(one.search_runs <= budget, f"{tuner} spent {one.search_runs} of {budget}")
     expect(math.isfinite(one.regret.mean) and one.regret.low <= one.regret.high, one.regret)
     other = bt.Run(workers=2, executor="processes" if dice.random() < 0.1 else "threads")
-    two = bt.tune(policy, problem, **usual, run=other)
+    two = bt.tune(policy, problem, **settings, run=other)
     expect(one.to_json() == two.to_json(), f"{policy.name} on {problem.name}: {other} gives another answer")
     expect(bt.results.from_json(one.to_json()).to_json() == one.to_json(), "JSON does not come back as it went")
     repr(one)
@@ -124,38 +125,38 @@ def same_answer(soak: Soak, dice: random.Random) -> str:
 CHILD = """
 import json, sys
 import banditune as bt
-told = json.loads(sys.argv[1])
-problem = bt.Bernoulli(arms=told["arms"])
-policy = bt.UCB1(noise=0.5) if told["policy"] == "ucb1" else bt.Thompson(prior=(1, 1))
-done = bt.tune(policy, problem, horizon=told["horizon"], budget=told["budget"], validate=told["validate"],
-               seed=told["seed"], ledger=told["ledger"], jobs=2)
-done.save(told["out"])
+request = json.loads(sys.argv[1])
+policy = bt.UCB1() if request["policy"] == "ucb1" else bt.Thompson()
+tuning = bt.tune(policy, bt.Bernoulli(arms=request["arms"]), horizon=request["horizon"], budget=request["budget"],
+                 seed=request["seed"], search=bt.Search(validate=request["validate"]),
+                 run=bt.Run(workers=2, store=request["store"]))
+tuning.save(request["out"])
 """
 
 
-def hears_interrupts() -> None:
-    """What a shell starts in the background does not hear Ctrl-C, and neither do its children, unless told."""
+def restore_interrupts() -> None:
+    """Let a child hear Ctrl-C: processes that a shell starts in the background ignore it, and so do their children."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def killed(soak: Soak, dice: random.Random) -> str:
-    """Kill a study at random moments; it must end as one that nobody disturbed."""
-    told = {
-        "policy": dice.choice(list(ONE)),
+def check_kills(soak: Soak, dice: random.Random) -> str:
+    """Kill a study at random moments. It must end as one that was not disturbed."""
+    study = {
+        "policy": dice.choice(list(TUNED_POLICIES)),
         "arms": dice.choice((3, 10)),
         "horizon": dice.choice((2000, 5000)),
         "budget": 400,
         "validate": 300,
         "seed": dice.randint(0, 99),
     }
-    ledger, out = soak.folder / "study.ledger", soak.folder / "out.json"
+    store, out = soak.folder / "study.store", soak.folder / "out.json"
     for path in soak.folder.iterdir():
         path.unlink()
-    request = json.dumps(told | {"ledger": str(ledger), "out": str(out)})
+    request = json.dumps(study | {"store": str(store), "out": str(out)})
     kills = 0
     while not out.exists():
         child = subprocess.Popen(
-            [sys.executable, "-c", CHILD, request], stderr=subprocess.DEVNULL, preexec_fn=hears_interrupts
+            [sys.executable, "-c", CHILD, request], stderr=subprocess.DEVNULL, preexec_fn=restore_interrupts
         )
         try:
             # Later kills wait longer, so that it comes to an end.
@@ -165,50 +166,62 @@ def killed(soak: Soak, dice: random.Random) -> str:
             kills += 1
             child.wait(60)
         expect(kills < 60, "a study did not end after 60 kills")
-    usual = {key: told[key] for key in ("horizon", "budget", "seed")}
-    calm = bt.tune(
-        ONE[told["policy"]](), bt.Bernoulli(arms=told["arms"]), **usual, search=bt.Search(validate=told["validate"])
+    settings = {key: study[key] for key in ("horizon", "budget", "seed")}
+    undisturbed = bt.tune(
+        TUNED_POLICIES[study["policy"]](),
+        bt.Bernoulli(arms=study["arms"]),
+        **settings,
+        search=bt.Search(validate=study["validate"]),
     )
-    expect(bt.load_result(out).to_json() == calm.to_json(), f"{told} ended differently after {kills} kills")
+    expect(bt.load_result(out).to_json() == undisturbed.to_json(), f"{study} ended differently after {kills} kills")
     soak.seen["kills"] += kills
-    return f"{kills} kills of {told['policy']}"
+    return f"{kills} kills of {study['policy']}"
 
 
-def intervals(soak: Soak, dice: random.Random) -> str:
-    """Whether what a tuning says of itself is true, by many more runs."""
-    policy, problem = dice.choice(list(ONE.values()))(), PROBLEMS[dice.choice(("bernoulli", "mixture", "beta"))](dice)
+def check_intervals(soak: Soak, dice: random.Random) -> str:
+    """Compare the statements of a tuning with many more runs."""
+    policy, problem = (
+        dice.choice(list(TUNED_POLICIES.values()))(),
+        PROBLEMS[dice.choice(("bernoulli", "mixture", "beta"))](dice),
+    )
     horizon, seed = dice.choice((100, 300)), dice.randint(0, 10**9)
     tuning = bt.tune(
         policy, problem, horizon=horizon, budget=dice.choice((200, 1000)), seed=seed, search=bt.Search(validate=500)
     )
-    belief = tuning.posterior
+    posterior = tuning.posterior
     values = np.unique([*np.linspace(0, 1, 26), tuning.params["gamma"]])
     truth = bt.simulate(policy, problem, values, horizon=horizon, runs=6000, seed=seed + 1)
     mean, se = truth.mean(axis=1), truth.std(axis=1, ddof=1) / math.sqrt(truth.shape[1])
     place = int(np.searchsorted(values, tuning.params["gamma"]))
     slack = 2 * se[place]
     soak.count("interval of the regret", tuning.regret.low - slack <= mean[place] <= tuning.regret.high + slack)
-    if belief is not None:
-        apart = truth[place] - truth[int(mean.argmin())]
-        unsure = 2 * apart.std(ddof=1) / math.sqrt(len(apart))
-        soak.count("nothing beats it by more", apart.mean() <= belief.regret_gap + unsure)
-        soak.count("its own interval", belief.low - slack <= mean[place] <= belief.high + slack)
+    if posterior is not None:
+        difference = truth[place] - truth[int(mean.argmin())]
+        unsure = 2 * difference.std(ddof=1) / math.sqrt(len(difference))
+        soak.count("regret gap", difference.mean() <= posterior.regret_gap + unsure)
+        soak.count("interval of the search", posterior.low - slack <= mean[place] <= posterior.high + slack)
     return f"intervals of {policy.name} on {problem.name}"
 
 
-def exactly(soak: Soak, dice: random.Random) -> str:
-    """Whether a simulation agrees with the regret that is computed."""
+def check_exact_regret(soak: Soak, dice: random.Random) -> str:
+    """Compare a simulation with the exact regret."""
     problem = bt.Bernoulli(arms=2, prior=dice.choice(((1, 1), (2, 5))))
-    policy, horizon, value = dice.choice(list(ONE.values()))(), dice.choice((5, 12, 20)), dice.choice((0.2, 0.5, 1.0))
+    policy, horizon, value = (
+        dice.choice(list(TUNED_POLICIES.values()))(),
+        dice.choice((5, 12, 20)),
+        dice.choice((0.2, 0.5, 1.0)),
+    )
     exact = float(bt.exact.compute_exact_regret(policy, problem, [value], horizon=horizon).regret[0])
     sample = bt.simulate(policy, problem, [value], horizon=horizon, runs=20_000, seed=dice.randint(0, 10**9))[0]
-    apart = abs(sample.mean() - exact) / (sample.std(ddof=1) / math.sqrt(len(sample)))
-    expect(apart < 5, f"{policy.name} {value} at {horizon}: {sample.mean()} but exactly {exact} ({apart:.1f} se)")
+    difference = abs(sample.mean() - exact) / (sample.std(ddof=1) / math.sqrt(len(sample)))
+    expect(
+        difference < 5, f"{policy.name} {value} at {horizon}: {sample.mean()} but exactly {exact} ({difference:.1f} se)"
+    )
     return f"exact {policy.name}"
 
 
-def deployed(soak: Soak, dice: random.Random) -> str:
-    """A policy that is saved and loaded now and then chooses as one that is not."""
+def check_deployed(soak: Soak, dice: random.Random) -> str:
+    """Save and load a policy at random moments. It must choose as one that was not."""
     policy = dice.choice((bt.UCB1, bt.Thompson, bt.EpsilonGreedy, bt.GaussianThompson))()
     arms, horizon = dice.choice((2, 6)), 200
     gamma = {parameter.name: parameter.resolve(arms, horizon).scale_from_unit(0.3) for parameter in policy.parameters}
@@ -226,17 +239,17 @@ def deployed(soak: Soak, dice: random.Random) -> str:
     return f"deployed {policy.name}"
 
 
-KINDS = {same_answer: 12, killed: 1, intervals: 6, exactly: 2, deployed: 2}
+KINDS = {check_same_answer: 12, check_kills: 1, check_intervals: 6, check_exact_regret: 2, check_deployed: 2}
 
 
-def memory() -> float:
+def measure_memory() -> float:
     """Resident memory of this process, in MB."""
     gc.collect()
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def main(minutes: float = 60, seed: int = 0) -> int:
-    began = time.monotonic()
+    start = time.monotonic()
     left = [60 * minutes]
     marks: list[tuple[float, float]] = []
     number = 0
@@ -246,7 +259,7 @@ def main(minutes: float = 60, seed: int = 0) -> int:
             dice = random.Random(seed * 1_000_003 + number)
             kind = dice.choices(list(KINDS), list(KINDS.values()))[0]
             try:
-                told = kind(soak, dice)
+                last = kind(soak, dice)
             except Exception as error:
                 print(
                     f"BROKEN after {number} studies: seed {seed}, study {number}, {kind.__name__}: {error!r}",
@@ -255,13 +268,13 @@ def main(minutes: float = 60, seed: int = 0) -> int:
                 return 1
             soak.seen[kind.__name__] += 1
             number += 1
-            spent = time.monotonic() - began
+            spent = time.monotonic() - start
             left[0] = 60 * minutes - spent
             if number % 25 == 0:
-                marks.append((spent, memory()))
+                marks.append((spent, measure_memory()))
                 rates = ", ".join(f"{name} {held}/{tries}" for name, (held, tries) in soak.held.items())
                 print(
-                    f"{spent / 60:5.1f} min, {number:,} studies, {marks[-1][1]:.0f} MB; {rates}; last: {told}",
+                    f"{spent / 60:5.1f} min, {number:,} studies, {marks[-1][1]:.0f} MB; {rates}; last: {last}",
                     flush=True,
                 )
     late = [size for at, size in marks if at > 30 * minutes]

@@ -1,11 +1,14 @@
-"""Rounds per second, next to NumPy simulations in the same run: `make benchmark` or `python benchmarks/throughput.py`.
+"""Rounds per second, beside NumPy simulations in the same run.
 
-Horizon 10,000, one thread. Bernoulli arms with uniform means, K = 10: the NumPy simulations are vectorised over 10,000
-instances and keep each arm's index or posterior up to date in place: what one would write in an afternoon.
+python benchmarks/throughput.py                  # or `make benchmark`
+python benchmarks/throughput.py --only ucb1 --repeats 1    # a quick look
 
-Linear and logistic bandits, K = 100 arms with d = 10 features: for the linear ones NumPy is vectorised over 200 instances
-and updates scores, variances and roots by rank one; for the logistic ones a plain loop in NumPy plays one instance after
-the other.
+The horizon is 10,000, on one thread. Bernoulli arms have uniform means, K = 10. Their NumPy simulations are vectorised over
+10,000 instances and keep each arm's index or posterior up to date in place.
+
+Linear and logistic bandits have K = 100 arms with d = 10 features. For the linear ones NumPy is vectorised over 200
+instances and updates scores, variances and roots by rank one. For the logistic ones a plain NumPy loop simulates one
+instance after the other.
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ def numpy_ucb1(gamma: float, steps: int) -> Timed:
     pulls = np.ones((INSTANCES, ARMS))
     total = (rng.random((INSTANCES, ARMS)) < means).astype(float)
     index = total + scale
-    before = time.perf_counter()
+    start = time.perf_counter()
     for _ in range(steps):
         arm = index.argmax(axis=1)
         mean = means[rows, arm]
@@ -55,7 +58,7 @@ def numpy_ucb1(gamma: float, steps: int) -> Timed:
         total[rows, arm] = sum_
         index[rows, arm] = sum_ / count + scale / np.sqrt(count)
         regret += best - mean
-    return time.perf_counter() - before, regret.mean()
+    return time.perf_counter() - start, regret.mean()
 
 
 def numpy_thompson(gamma: float, steps: int) -> Timed:
@@ -67,7 +70,7 @@ def numpy_thompson(gamma: float, steps: int) -> Timed:
     regret = np.zeros(INSTANCES)
     a = np.full((INSTANCES, ARMS), 1 / gamma**2)
     b = a.copy()
-    before = time.perf_counter()
+    start = time.perf_counter()
     for _ in range(steps):
         arm = rng.beta(a, b).argmax(axis=1)
         mean = means[rows, arm]
@@ -75,7 +78,7 @@ def numpy_thompson(gamma: float, steps: int) -> Timed:
         a[rows, arm] += success / gamma**2
         b[rows, arm] += ~success / gamma**2
         regret += best - mean
-    return time.perf_counter() - before, regret.mean()
+    return time.perf_counter() - start, regret.mean()
 
 
 def linear_instances(size: int, rng: np.random.Generator) -> tuple[Any, Any]:
@@ -101,7 +104,7 @@ def numpy_linucb(gamma: float, steps: int) -> Timed:
     flat_means, flat_score, flat_variance = means.reshape(-1), score.reshape(-1), variance.reshape(-1)
     index, shift, square = np.empty_like(score), np.empty_like(score), np.empty_like(inverse)
     best, regret = means.max(axis=1), np.zeros(size)
-    before = time.perf_counter()
+    start = time.perf_counter()
     for _ in range(steps):
         np.sqrt(variance, out=index)
         index += score
@@ -117,7 +120,7 @@ def numpy_linucb(gamma: float, steps: int) -> Timed:
         variance -= shift
         inverse -= np.multiply(gain[:, None], gain, out=square)
         regret += best - mean
-    return time.perf_counter() - before, regret.mean()
+    return time.perf_counter() - start, regret.mean()
 
 
 def numpy_lints(gamma: float, steps: int) -> Timed:
@@ -132,7 +135,7 @@ def numpy_lints(gamma: float, steps: int) -> Timed:
     by_arm, first = features.reshape(-1, DIMS), np.arange(size) * STRUCTURED_ARMS
     flat_means, score, product = means.reshape(-1), np.empty_like(means), np.empty_like(root)
     best, regret = means.max(axis=1), np.zeros(size)
-    before = time.perf_counter()
+    start = time.perf_counter()
     for _ in range(steps):
         draw = np.einsum("ijn,jn->in", root, rng.standard_normal((DIMS, size)))
         draw *= scale
@@ -149,22 +152,22 @@ def numpy_lints(gamma: float, steps: int) -> Timed:
         turned /= grown + np.sqrt(grown)
         root -= np.multiply(gain[:, None], turned, out=product)
         regret += best - mean
-    return time.perf_counter() - before, regret.mean()
+    return time.perf_counter() - start, regret.mean()
 
 
-def weighted_squares(x: Any, weights: Any) -> Any:
+def sum_weighted_squares(x: Any, weights: Any) -> Any:
     """I + sum of weight x x'."""
     return IDENTITY + (x.T * weights) @ x
 
 
-def posterior_mode(theta: Any, x: Any, pulls: Any, wins: Any) -> tuple[Any, Any]:
+def find_posterior_mode(theta: Any, x: Any, pulls: Any, wins: Any) -> tuple[Any, Any]:
     """The mode of logistic regression by Newton's method from `theta`, and the chances of a win there."""
     while True:
         chance = 1 / (1 + np.exp(-(x @ theta)))
         gradient = (wins - pulls * chance) @ x - theta
         if gradient @ gradient < 1e-16:
             return theta, chance
-        theta = theta + np.linalg.solve(weighted_squares(x, pulls * chance * (1 - chance)), gradient)
+        theta = theta + np.linalg.solve(sum_weighted_squares(x, pulls * chance * (1 - chance)), gradient)
 
 
 def loop_glm(steps: int, choices: Callable[[Any, np.random.Generator], Callable[..., int]]) -> Timed:
@@ -177,10 +180,10 @@ def loop_glm(steps: int, choices: Callable[[Any, np.random.Generator], Callable[
         pulls, wins, theta = np.zeros(STRUCTURED_ARMS), np.zeros(STRUCTURED_ARMS), np.zeros(DIMS)
         played = np.flatnonzero(pulls)
         x = features[played]
-        before = time.perf_counter()
+        start = time.perf_counter()
         for _ in range(steps):
             count = pulls[played]
-            theta, chance = posterior_mode(theta, x, count, wins[played])
+            theta, chance = find_posterior_mode(theta, x, count, wins[played])
             arm = choose(theta, x, count, chance)
             if pulls[arm] == 0:
                 played = np.append(played, arm)
@@ -188,7 +191,7 @@ def loop_glm(steps: int, choices: Callable[[Any, np.random.Generator], Callable[
             pulls[arm] += 1
             wins[arm] += rng.random() < means[arm]
             regret += best - means[arm]
-        seconds += time.perf_counter() - before
+        seconds += time.perf_counter() - start
     return seconds, regret / LOGISTIC_INSTANCES
 
 
@@ -219,7 +222,7 @@ def loop_glm_tsl(gamma: float, steps: int) -> Timed:
 
     def choices(features: Any, rng: np.random.Generator) -> Callable[..., int]:
         def choose(theta: Any, x: Any, pulls: Any, chance: Any) -> int:
-            factor = np.linalg.cholesky(weighted_squares(x, pulls * chance * (1 - chance)))
+            factor = np.linalg.cholesky(sum_weighted_squares(x, pulls * chance * (1 - chance)))
             draw = theta + scale * np.linalg.solve(factor.T, rng.standard_normal(DIMS))
             return (features @ draw).argmax()
 
@@ -242,7 +245,7 @@ class Case(NamedTuple):
     plain_runs: int
 
 
-def cases() -> dict[str, Case]:
+def list_cases() -> dict[str, Case]:
     """All cases by the policy's name, each at theory's width and a good one."""
     arms = bt.Bernoulli(arms=ARMS)
     linear, logistic = (problem(arms=STRUCTURED_ARMS, dims=DIMS) for problem in (bt.Linear, bt.Logistic))
@@ -258,9 +261,9 @@ def cases() -> dict[str, Case]:
     return {case.policy.name: case for case in listed}
 
 
-def ours(case: Case, gamma: float, runs: int, *, jobs: int = 1, shortcut: bool = True) -> float:
+def measure_seconds(case: Case, gamma: float, runs: int, *, workers: int = 1, shortcut: bool = True) -> float:
     """Seconds for so many runs, with a warm kernel."""
-    before = time.perf_counter()
+    start = time.perf_counter()
     bt.simulate(
         case.policy,
         case.problem,
@@ -268,12 +271,12 @@ def ours(case: Case, gamma: float, runs: int, *, jobs: int = 1, shortcut: bool =
         horizon=HORIZON,
         runs=runs,
         simulation=bt.Simulation(shortcuts=shortcut),
-        run=bt.Run(workers=jobs),
+        run=bt.Run(workers=workers),
     )
-    return time.perf_counter() - before
+    return time.perf_counter() - start
 
 
-def best_rates(measures: dict[str, tuple[Callable[[], float], int]], repeats: int) -> dict[str, float]:
+def measure_best_rates(measures: dict[str, tuple[Callable[[], float], int]], repeats: int) -> dict[str, float]:
     """Millions of rounds per second, best of several; measured in turn, so that a noisy neighbour hits all."""
     least = dict.fromkeys(measures, math.inf)
     for _ in range(repeats):
@@ -282,18 +285,18 @@ def best_rates(measures: dict[str, tuple[Callable[[], float], int]], repeats: in
     return {name: rounds / least[name] / 1e6 for name, (_, rounds) in measures.items()}
 
 
-def row(case: Case, gamma: float, repeats: int) -> dict[str, float | str]:
+def measure_row(case: Case, gamma: float, repeats: int) -> dict[str, float | str]:
     """The reference and ours at one width."""
-    ours(case, gamma, 4)
-    ours(case, gamma, 4, shortcut=False)
+    measure_seconds(case, gamma, 4)
+    measure_seconds(case, gamma, 4, shortcut=False)
     runs, plain = case.runs, case.plain_runs
     measures: dict[str, tuple[Callable[[], float], int]] = {
         "reference": (lambda: case.reference(gamma, case.steps)[0], case.instances * case.steps),
-        "plain": (lambda: ours(case, gamma, plain, shortcut=False), plain * HORIZON),
-        "one": (lambda: ours(case, gamma, runs), runs * HORIZON),
-        "two": (lambda: ours(case, gamma, 2 * runs, jobs=2), 2 * runs * HORIZON),
+        "plain": (lambda: measure_seconds(case, gamma, plain, shortcut=False), plain * HORIZON),
+        "one": (lambda: measure_seconds(case, gamma, runs), runs * HORIZON),
+        "two": (lambda: measure_seconds(case, gamma, 2 * runs, workers=2), 2 * runs * HORIZON),
     }
-    rates = best_rates(measures, repeats)
+    rates = measure_best_rates(measures, repeats)
     return {
         "policy": case.policy.name,
         "gamma": gamma,
@@ -306,27 +309,29 @@ def row(case: Case, gamma: float, repeats: int) -> dict[str, float | str]:
     }
 
 
-def rows(repeats: int, only: str | None = None) -> Iterator[dict[str, float | str]]:
+def measure_rows(repeats: int, only: str | None = None) -> Iterator[dict[str, float | str]]:
     """One row per policy and width."""
-    for name, case in cases().items():
+    for name, case in list_cases().items():
         if only in (None, name):
             for gamma in case.gammas:
-                yield row(case, gamma, repeats)
+                yield measure_row(case, gamma, repeats)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--only", choices=list(cases()), metavar="NAME", help="one policy: " + ", ".join(cases()))
+    parser.add_argument(
+        "--only", choices=list(list_cases()), metavar="NAME", help="one policy: " + ", ".join(list_cases())
+    )
     options = parser.parse_args()
-    found = rows(options.repeats, options.only)
+    lines = measure_rows(options.repeats, options.only)
     if options.json:
-        print(json.dumps(list(found)))
+        print(json.dumps(list(lines)))
         return
     print("million rounds per second, one thread, best of", options.repeats)
     print(f"{'policy':9}{'gamma':>6}{'against':>9}{'rate':>9}{'plain':>9}{'shortcut':>10}{'ratio':>8}{'2 threads':>11}")
-    for line in found:
+    for line in lines:
         print(
             f"{line['policy']:9}{line['gamma']:>6}{line['kind']:>9}{line['reference']:>9.3g}{line['plain loop']:>9.3g}"
             f"{line['shortcut']:>10.3g}{line['ratio']:>7.1f}x{line['two threads']:>10.2f}x",

@@ -1,16 +1,20 @@
-"""How good tuners are, and how often what they say is true: `python benchmarks/tuners.py paper`.
+"""How good tuners are, and how often their statements are true.
 
-Tunings draw runs, with replacement, from pools of stored regrets (`python benchmarks/pools.py` makes them); the truth is
-the pools' means, smoothed. Tables are Markdown.
+python benchmarks/tuners.py paper      # needs the pools of `pools.py`
+python benchmarks/tuners.py places --tunings 4     # a quick look, which needs no pools
+
+Tunings draw runs, with replacement, from pools of stored regrets. The truth is the smoothed means of the pools. Tables are
+Markdown.
 
 paper       the paper's ten rows, at budgets of 50, 200 and 1,000 runs
-chosen      the same table on problems and curves on which choices were made; held-out: on those that are looked at once
-places      the same curve with its lowest point at many places: what of a figure is luck with a tuner's grid
-precisions  the two-part tuner next to the others with finer precisions than their own
-outside     Optuna's and SciPy's optimisers next to the two-part tuner
+chosen      the same table on problems and curves on which choices were made
+held-out    the same table on problems and curves that were looked at once
+places      one curve with its lowest point at many places: the luck of a tuner's grid
+precisions  the two-part tuner beside the others with a finer precision than their default
+outside     Optuna's and SciPy's optimisers beside the two-part tuner
 coverage    how often each 95% statement of the two-part tuner holds
-overhead    seconds that a tuning takes besides simulation
-within      the product told to stop within 2%, where the truth is known from a million runs a width (`pools.py --truth`)
+overhead    seconds of a tuning without simulation
+within      tunings with a precision of 2%, where the truth has a million runs at each width (`pools.py --truth`)
 """
 
 from __future__ import annotations
@@ -29,9 +33,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from pools import FOLDER, KNOWN, truth_of
+from pools import FOLDER, KNOWN, load_truth
 from rows import CHOSEN_ON, HELD_OUT, PAPER_ROWS, PaperRow
-from served import Served, bowl, chosen_synthetic, excess, held_out_synthetic, pool_of, vee
+from served import (
+    RunCurve,
+    compute_excess,
+    list_chosen_curves,
+    list_held_out_curves,
+    load_run_curve,
+    make_bowl,
+    make_vee,
+)
 
 import banditune as bt
 from banditune.core.tuner import SearchAnswer, Tuner
@@ -59,7 +71,7 @@ BUDGETS = (50, 200, 1000)
 FAILURE = 10.0
 """A tuning fails whose answer loses this much more than the best one, in %."""
 
-SHARE = 0.02
+PRECISION = 0.02
 """The precision that `within` asks for."""
 
 EVALUATIONS = 10
@@ -84,144 +96,149 @@ class Cell:
         return f"{self.excess:.2f} ± {self.se:.2f} ({self.failures:.0f})"
 
 
-def two_part_answers(served: Served, budget: int, tunings: int, rng: np.random.Generator) -> np.ndarray:
+def tune_two_part(run_curve: RunCurve, budget: int, tunings: int, rng: np.random.Generator) -> np.ndarray:
     """Answers of the two-part tuner, as places in the unit interval."""
-    library = select_library(served.range)
+    library = select_library(run_curve.range)
     with limit_blas_threads():
-        places = [
-            compute_mean_curve(library, run_two_part_searches(served, budget, size, rng)[0]).argmin(axis=1)
+        rows = [
+            compute_mean_curve(library, run_two_part_searches(run_curve, budget, size, rng)[0]).argmin(axis=1)
             for size in split_into_chunks(tunings, SEARCHES_PER_BATCH)
         ]
-    return map_to_unit_interval(served.range, convert_library_widths(served, library.fine[np.concatenate(places)]))
+    return map_to_unit_interval(run_curve.range, convert_library_widths(run_curve, library.fine[np.concatenate(rows)]))
 
 
-def scipy_answer(served: Served, budget: int, rng: np.random.Generator) -> float:
+def minimise_with_scipy(run_curve: RunCurve, budget: int, rng: np.random.Generator) -> float:
     """SciPy's bounded scalar minimiser on averages, as a place in the unit interval."""
     from scipy.optimize import minimize_scalar
 
     size = budget // EVALUATIONS
 
     def mean(unit: float) -> float:
-        row = served.find_rows(served.range.scale_from_unit(unit))
-        return float(served.draw_each(np.full(size, row), rng).mean())
+        row = run_curve.find_rows(run_curve.range.scale_from_unit(unit))
+        return float(run_curve.draw_each(np.full(size, row), rng).mean())
 
-    found = minimize_scalar(mean, bounds=(0, 1), method="bounded", options={"maxiter": EVALUATIONS, "xatol": 1e-3})
-    return float(map_to_unit_interval(served.range, served.range.scale_from_unit(found.x)))
-
-
-Answers = Callable[[Served, int, int, np.random.Generator], np.ndarray]
+    results = minimize_scalar(mean, bounds=(0, 1), method="bounded", options={"maxiter": EVALUATIONS, "xatol": 1e-3})
+    return float(map_to_unit_interval(run_curve.range, run_curve.range.scale_from_unit(results.x)))
 
 
-def one_by_one(tuner: Callable[[int], Tuner]) -> Answers:
+Answers = Callable[[RunCurve, int, int, np.random.Generator], np.ndarray]
+
+
+def tune_one_by_one(tuner: Callable[[int], Tuner]) -> Answers:
     """Answers of a tuner that is made anew for every tuning, with its number."""
 
-    def answers(served: Served, budget: int, tunings: int, rng: np.random.Generator) -> np.ndarray:
-        return np.array([run_single_tuner(tuner(number), served, budget, rng) for number in range(tunings)])
+    def answers(run_curve: RunCurve, budget: int, tunings: int, rng: np.random.Generator) -> np.ndarray:
+        return np.array([run_single_tuner(tuner(number), run_curve, budget, rng) for number in range(tunings)])
 
     return answers
 
 
-def halving(served: Served, budget: int, tunings: int, rng: np.random.Generator) -> np.ndarray:
+def tune_halving(run_curve: RunCurve, budget: int, tunings: int, rng: np.random.Generator) -> np.ndarray:
     """Sequential Halving with the finest precision down to 0.1 that its budget allows."""
-    tuner = SequentialHalving(finest(budget))
-    return one_by_one(lambda number: tuner)(served, budget, tunings, rng)
+    tuner = SequentialHalving(find_finest_step(budget))
+    return tune_one_by_one(lambda number: tuner)(run_curve, budget, tunings, rng)
 
 
-def finest(budget: int) -> float:
+def find_finest_step(budget: int) -> float:
     """1/10, or the smallest 1/k with which Sequential Halving gives every value a run in every iteration."""
     return 1 / max(parts for parts in range(2, 11) if compute_least_halving_budget(parts + 1) <= budget)
 
 
 TUNERS: dict[str, Answers] = {
-    "two-part": two_part_answers,
-    "notes": one_by_one(lambda number: NoTeS()),
-    "uniform": one_by_one(lambda number: Uniform()),
-    "halving": halving,
+    "two-part": tune_two_part,
+    "notes": tune_one_by_one(lambda number: NoTeS()),
+    "uniform": tune_one_by_one(lambda number: Uniform()),
+    "halving": tune_halving,
 }
 
 PRECISIONS: dict[str, Answers] = {
-    "two-part": two_part_answers,
-    "notes 0.05": one_by_one(lambda number: NoTeS(0.05)),
-    "notes 0.02": one_by_one(lambda number: NoTeS(0.02)),
-    "uniform 0.05": one_by_one(lambda number: Uniform(0.05)),
-    "halving 0.05": one_by_one(lambda number: SequentialHalving(0.05)),
+    "two-part": tune_two_part,
+    "notes 0.05": tune_one_by_one(lambda number: NoTeS(0.05)),
+    "notes 0.02": tune_one_by_one(lambda number: NoTeS(0.02)),
+    "uniform 0.05": tune_one_by_one(lambda number: Uniform(0.05)),
+    "halving 0.05": tune_one_by_one(lambda number: SequentialHalving(0.05)),
 }
 
 
-def tenth(answers: Answers) -> Answers:
+def take_tenth(answers: Answers) -> Answers:
     """A tenth of the tunings, of a tuner that is slow."""
-    return lambda served, budget, tunings, rng: answers(served, budget, max(2, tunings // 10), rng)
+    return lambda run_curve, budget, tunings, rng: answers(run_curve, budget, max(2, tunings // 10), rng)
 
 
-OUTSIDE: dict[str, Answers] = {
-    "two-part": two_part_answers,
-    "optuna tpe": one_by_one(lambda number: Optuna("tpe", seed=number)),
-    "optuna tpe, 20 trials": one_by_one(lambda number: Optuna("tpe", trials=20, seed=number)),
-    "optuna gp, 20 trials": tenth(one_by_one(lambda number: Optuna("gp", trials=20, seed=number))),
-    "scipy": lambda served, budget, tunings, rng: np.array([scipy_answer(served, budget, rng) for _ in range(tunings)]),
+OPTIMIZERS: dict[str, Answers] = {
+    "two-part": tune_two_part,
+    "optuna tpe": tune_one_by_one(lambda number: Optuna("tpe", seed=number)),
+    "optuna tpe, 20 trials": tune_one_by_one(lambda number: Optuna("tpe", trials=20, seed=number)),
+    "optuna gp, 20 trials": take_tenth(tune_one_by_one(lambda number: Optuna("gp", trials=20, seed=number))),
+    "scipy": lambda run_curve, budget, tunings, rng: np.array(
+        [minimise_with_scipy(run_curve, budget, rng) for _ in range(tunings)]
+    ),
 }
 
 
-def cell_of(name: str, answers: Answers, served: Served, budget: int, tunings: int, seed: int) -> Cell:
+def measure_cell(name: str, answers: Answers, run_curve: RunCurve, budget: int, tunings: int, seed: int) -> Cell:
     """Tune many times and look at the truth of the answers."""
-    before = time.perf_counter()
-    found = answers(served, budget, tunings, make_cell_rng(seed, served.name, name, budget))
-    return judged(name, served, budget, found, time.perf_counter() - before)
+    start = time.perf_counter()
+    results = answers(run_curve, budget, tunings, make_cell_rng(seed, run_curve.name, name, budget))
+    return make_cell(name, run_curve, budget, results, time.perf_counter() - start)
 
 
-def judged(name: str, served: Served, budget: int, found: np.ndarray, seconds: float) -> Cell:
+def make_cell(name: str, run_curve: RunCurve, budget: int, results: np.ndarray, seconds: float) -> Cell:
     """The truth of a tuner's answers, which took so long together."""
-    lost, tunings = served.excess(found), len(found)
+    lost, tunings = run_curve.compute_excess(results), len(results)
     return Cell(
-        served.name,
+        run_curve.name,
         name,
         budget,
         tunings,
         float(lost.mean()),
         float(lost.std(ddof=1) / tunings**0.5),
         float((lost > FAILURE).mean() * 100),
-        served.own_error(found),
+        run_curve.compute_own_error(results),
         seconds / tunings,
     )
 
 
-def table(
-    sources: Iterable[Served], tuners: Mapping[str, Answers], budgets: Iterable[int], asked: argparse.Namespace
+def print_table(
+    list_sources: Iterable[RunCurve],
+    tuners: Mapping[str, Answers],
+    budgets: Iterable[int],
+    arguments: argparse.Namespace,
 ) -> list[Cell]:
     """A line per row and budget, with the lowest figure bold; a tuner that needs a larger budget has none."""
     print(f"| row | budget | {' | '.join(tuners)} | pool's error |")
     print("|---|---|" + "---|" * (len(tuners) + 1))
-    found = []
-    for served, budget in product(sources, budgets):
+    results = []
+    for run_curve, budget in product(list_sources, budgets):
         line = {}
         for name, answers in tuners.items():
             with suppress(bt.InvalidRequest):
-                line[name] = cell_of(name, answers, served, budget, asked.tunings, asked.seed)
+                line[name] = measure_cell(name, answers, run_curve, budget, arguments.tunings, arguments.seed)
         lowest = min(cell.excess for cell in line.values())
-        told = {name: f"**{cell}**" if cell.excess == lowest else str(cell) for name, cell in line.items()}
+        texts = {name: f"**{cell}**" if cell.excess == lowest else str(cell) for name, cell in line.items()}
         error = line["two-part"].own_error
         print(
-            f"| {served.name} | {budget} | {' | '.join(told.get(name, '-') for name in tuners)} | {error:.2f} |",
+            f"| {run_curve.name} | {budget} | {' | '.join(texts.get(name, '-') for name in tuners)} | {error:.2f} |",
             flush=True,
         )
-        found += line.values()
-    tell_who_is_lower(found)
-    return found
+        results += line.values()
+    print_lower_count(results)
+    return results
 
 
-def compared(asked: argparse.Namespace) -> list[Cell]:
+def compare_tuners(arguments: argparse.Namespace) -> list[Cell]:
     """All tuners of the shelf, as they are unless told otherwise."""
-    found = table(sources(asked.what, asked.only), TUNERS, BUDGETS, asked)
-    tell_who_keeps_up(found)
-    print(f"Halving plays {round(1 / finest(50)) + 1} values at a budget of 50, where 11 are too many.")
-    return found
+    results = print_table(list_sources(arguments.what, arguments.only), TUNERS, BUDGETS, arguments)
+    print_catch_up_count(results)
+    print(f"Halving plays {round(1 / find_finest_step(50)) + 1} values at a budget of 50, where 11 are too many.")
+    return results
 
 
 PLACES = np.linspace(0.1, 0.9, 41)
 """Where the lowest points of `places` are."""
 
 
-def places(asked: argparse.Namespace) -> list[Cell]:
+def compare_places(arguments: argparse.Namespace) -> list[Cell]:
     """Bowls and Vs at many places: means over places, the best and the worst place, and how often two-part is lower.
 
     A tuner with a grid loses nothing where a point of its grid is the optimum, and much in between; one figure of one
@@ -229,11 +246,14 @@ def places(asked: argparse.Namespace) -> list[Cell]:
     """
     print("| curve | budget | tuner | mean | best place | worst place | places where two-part is lower |")
     print("|---|---|---|---|---|---|---|")
-    found = []
-    for (shape, make), budget in product((("bowl", bowl), ("V", vee)), BUDGETS):
+    results = []
+    for (shape, make), budget in product((("bowl", make_bowl), ("V", make_vee)), BUDGETS):
         curves = [make(round(float(place), 3)) for place in PLACES]
         lines = {
-            name: [cell_of(name, answers, served, budget, asked.tunings, asked.seed) for served in curves]
+            name: [
+                measure_cell(name, answers, run_curve, budget, arguments.tunings, arguments.seed)
+                for run_curve in curves
+            ]
             for name, answers in TUNERS.items()
         }
         for name, cells in lines.items():
@@ -245,16 +265,16 @@ def places(asked: argparse.Namespace) -> list[Cell]:
                 f"{'' if name == 'two-part' else f'{lower} of {len(cells)}'} |",
                 flush=True,
             )
-            found += cells
-    return found
+            results += cells
+    return results
 
 
-def precisions(asked: argparse.Namespace) -> list[Cell]:
+def compare_precisions(arguments: argparse.Namespace) -> list[Cell]:
     """The tuners that have one with finer precisions; widths between those of a pool get the runs of the nearest."""
-    return table(pools(PAPER_ROWS, asked.only), PRECISIONS, BUDGETS[1:], asked)
+    return print_table(load_run_curves(PAPER_ROWS, arguments.only), PRECISIONS, BUDGETS[1:], arguments)
 
 
-def tell_who_is_lower(cells: list[Cell]) -> None:
+def print_lower_count(cells: list[Cell]) -> None:
     """In how many cells the two-part tuner is no worse than the best of the others."""
     lines: dict[tuple[str, int], list[Cell]] = {}
     for cell in cells:
@@ -271,7 +291,7 @@ def tell_who_is_lower(cells: list[Cell]) -> None:
     )
 
 
-def tell_who_keeps_up(cells: list[Cell], first: int = 200, last: int = 1000) -> None:
+def print_catch_up_count(cells: list[Cell], first: int = 200, last: int = 1000) -> None:
     """In how many rows the two-part tuner does with few runs what NoTeS does with many."""
     at = {(cell.row, cell.tuner, cell.budget): cell.excess for cell in cells}
     rows = list(dict.fromkeys(cell.row for cell in cells))
@@ -282,7 +302,7 @@ def tell_who_keeps_up(cells: list[Cell], first: int = 200, last: int = 1000) -> 
     )
 
 
-def draw(cells: list[Cell], path: Path) -> None:
+def draw_cells(cells: list[Cell], path: Path) -> None:
     """Excess against budget, a panel per row and a line per tuner that was tried there."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -325,29 +345,31 @@ def draw(cells: list[Cell], path: Path) -> None:
     figure.savefig(path, dpi=120)
 
 
-def outside(asked: argparse.Namespace) -> list[Cell]:
+def compare_optimizers(arguments: argparse.Namespace) -> list[Cell]:
     """Optimisers from elsewhere, with seconds per tuning; Optuna's Gaussian process only where it can be imported."""
-    names = [name for name in OUTSIDE if " gp" not in name or importable("torch")]
-    found = table(pools(PAPER_ROWS, asked.only), {name: OUTSIDE[name] for name in names}, BUDGETS[:2], asked)
+    names = [name for name in OPTIMIZERS if " gp" not in name or is_importable("torch")]
+    results = print_table(
+        load_run_curves(PAPER_ROWS, arguments.only), {name: OPTIMIZERS[name] for name in names}, BUDGETS[:2], arguments
+    )
     for budget in BUDGETS[:2]:
-        told = []
+        texts = []
         for name in names:
-            cells = [cell for cell in found if (cell.tuner, cell.budget) == (name, budget)]
-            told.append(
+            cells = [cell for cell in results if (cell.tuner, cell.budget) == (name, budget)]
+            texts.append(
                 f"{name} {np.mean([c.excess for c in cells]):.1f}%, {np.mean([c.seconds for c in cells]) * 1000:.1f} ms"
             )
-        print(f"\nMean excess over rows and time per tuning at {budget}: {'; '.join(told)}.")
-    return found
+        print(f"\nMean excess over rows and time per tuning at {budget}: {'; '.join(texts)}.")
+    return results
 
 
-def importable(name: str) -> bool:
+def is_importable(name: str) -> bool:
     """Whether a module is there."""
     from importlib.util import find_spec
 
     return find_spec(name) is not None
 
 
-class Said(NamedTuple):
+class Statements(NamedTuple):
     """Which statements of one tuning hold, and how wide they are: in % of the lowest regret, or in the unit interval.
 
     The last four are about the flat region, NaN where none is stated.
@@ -375,29 +397,33 @@ class Coverage:
     row: str
     budget: int
     tunings: int
-    said: Said
+    statements: Statements
     stated: float
     moves: float
     own_error: float
 
 
-def checked(served: Served, budget: int, tunings: int, seed: int) -> Coverage:
+def check_statements(run_curve: RunCurve, budget: int, tunings: int, seed: int) -> Coverage:
     """Compare what the two-part tuner says with the truth."""
-    rng = make_cell_rng(seed, served.name, "coverage", budget)
-    library = select_library(served.range)
+    rng = make_cell_rng(seed, run_curve.name, "coverage", budget)
+    library = select_library(run_curve.range)
     answers: list[SearchAnswer] = []
     with limit_blas_threads():
         for size in split_into_chunks(tunings, SEARCHES_PER_BATCH):
-            found, _ = run_two_part_searches(served, budget, size, rng)
-            answers += [state_answer(library, select_search(found, search), served.range) for search in range(size)]
-    said = np.array([said_of(served, answer.value, answer.posterior) for answer in answers])
-    whole = Said(*(summary(name, column) for name, column in zip(Said._fields, said.T, strict=True)))
-    stated = float((~np.isnan(said[:, -1])).mean() * 100)
-    usual = np.median(map_to_unit_interval(served.range, [answer.value for answer in answers]))
-    return Coverage(served.name, budget, tunings, whole, stated, *truth_errors(served, usual))
+            results, _ = run_two_part_searches(run_curve, budget, size, rng)
+            answers += [
+                state_answer(library, select_search(results, search), run_curve.range) for search in range(size)
+            ]
+    statements = np.array([check_answer(run_curve, answer.value, answer.posterior) for answer in answers])
+    whole = Statements(
+        *(summarize_column(name, column) for name, column in zip(Statements._fields, statements.T, strict=True))
+    )
+    stated = float((~np.isnan(statements[:, -1])).mean() * 100)
+    usual = np.median(map_to_unit_interval(run_curve.range, [answer.value for answer in answers]))
+    return Coverage(run_curve.name, budget, tunings, whole, stated, *estimate_truth_errors(run_curve, usual))
 
 
-def summary(name: str, column: np.ndarray) -> float:
+def summarize_column(name: str, column: np.ndarray) -> float:
     """How often a statement holds, in %, or its median width; tunings that do not make it do not count."""
     made = column[~np.isnan(column)]
     if not len(made):
@@ -405,159 +431,161 @@ def summary(name: str, column: np.ndarray) -> float:
     return float(made.mean() * 100) if name.endswith("holds") else float(np.median(made))
 
 
-def truth_errors(served: Served, usual: float) -> tuple[float, float]:
+def estimate_truth_errors(run_curve: RunCurve, usual: float) -> tuple[float, float]:
     """How far the best width moves without a tenth of the pool; the standard error of the regret at a width, in %."""
-    if not len(served.partial):
+    if not len(run_curve.partial):
         return 0.0, 0.0
-    lowest = served.unit_points[served.partial.argmin(axis=1)]
-    levels = np.array([np.interp(usual, served.unit_points, curve) for curve in served.partial])
+    lowest = run_curve.unit_points[run_curve.partial.argmin(axis=1)]
+    levels = np.array([np.interp(usual, run_curve.unit_points, curve) for curve in run_curve.partial])
     return float(np.ptp(lowest)), float(np.sqrt((len(levels) - 1) * levels.var()) / levels.mean() * 100)
 
 
-def said_of(served: Served, value: float, belief: SearchPosterior) -> Said:
+def check_answer(run_curve: RunCurve, value: float, posterior: SearchPosterior) -> Statements:
     """What one tuning says, next to the truth."""
-    units, truth = served.unit_points, served.truth
+    units, truth = run_curve.unit_points, run_curve.truth
     lowest = truth.min()
 
     def unit(of: float) -> float:
-        return float(map_to_unit_interval(served.range, of))
+        return float(map_to_unit_interval(run_curve.range, of))
 
     regret = np.interp(unit(value), units, truth)
-    low, high = unit(belief.best_low), unit(belief.best_high)
+    low, high = unit(posterior.best_low), unit(posterior.best_high)
     slack = 1e-9
-    said = Said(
-        belief.low <= regret <= belief.high,
-        (belief.high - belief.low) / lowest * 100,
+    statements = Statements(
+        posterior.low <= regret <= posterior.high,
+        (posterior.high - posterior.low) / lowest * 100,
         low - slack <= units[truth.argmin()] <= high + slack,
         high - low,
-        regret - lowest <= belief.regret_gap + slack * lowest,
-        belief.regret_gap / lowest * 100,
+        regret - lowest <= posterior.regret_gap + slack * lowest,
+        posterior.regret_gap / lowest * 100,
     )
-    if not belief.near_optimal:
-        return said
-    start, end, share = unit(belief.near_optimal[0]), unit(belief.near_optimal[1]), belief.near_optimal[2]
+    if not posterior.near_optimal:
+        return statements
+    start, end, share = unit(posterior.near_optimal[0]), unit(posterior.near_optimal[1]), posterior.near_optimal[2]
     inside = truth[(units >= start - slack) & (units <= end + slack)]
-    return said._replace(
+    return statements._replace(
         flat_holds=bool((inside <= (1 + share) * lowest).all()), flat_width=end - start, flat_share=share * 100
     )
 
 
-def coverage(asked: argparse.Namespace) -> list[Coverage]:
+def print_coverage(arguments: argparse.Namespace) -> list[Coverage]:
     """A table of how often statements hold; those below 92% are marked !, those above 98% +."""
     print("| row | budget | regret | best width | its own spread | gap | flat region | stated | share | pool's error |")
     print("|---|---|---|---|---|---|---|---|---|---|")
-    found = []
-    for served in pools((*PAPER_ROWS, *CHOSEN_ON), asked.only):
+    results = []
+    for run_curve in load_run_curves((*PAPER_ROWS, *CHOSEN_ON), arguments.only):
         for budget in (200, 1000):
-            line = checked(served, budget, asked.tunings, asked.seed)
-            said = line.said
+            line = check_statements(run_curve, budget, arguments.tunings, arguments.seed)
+            statements = line.statements
             print(
-                f"| {line.row} | {budget} | {marked(said.regret_holds)}, {said.regret_width:.1f}% wide | "
-                f"{marked(said.best_holds)}, {said.best_width:.3f} wide | {line.moves:.3f} | "
-                f"{marked(said.gap_holds)}, {said.gap_width:.1f}% | "
-                f"{marked(said.flat_holds)}, {said.flat_width:.3f} wide | {line.stated:.0f}% | "
-                f"{said.flat_share:.0f}% | {line.own_error:.2f}% |",
+                f"| {line.row} | {budget} | {format_rate(statements.regret_holds)}, {statements.regret_width:.1f}% wide | "
+                f"{format_rate(statements.best_holds)}, {statements.best_width:.3f} wide | {line.moves:.3f} | "
+                f"{format_rate(statements.gap_holds)}, {statements.gap_width:.1f}% | "
+                f"{format_rate(statements.flat_holds)}, {statements.flat_width:.3f} wide | {line.stated:.0f}% | "
+                f"{statements.flat_share:.0f}% | {line.own_error:.2f}% |",
                 flush=True,
             )
-            found.append(line)
-    sum_up_rates(found)
-    return found
+            results.append(line)
+    print_rates(results)
+    return results
 
 
-def sum_up_rates(lines: Sequence[Coverage]) -> None:
+def print_rates(lines: Sequence[Coverage]) -> None:
     """How many rates are far from 95%, for each kind of statement."""
     print()
     for name in ("regret", "best", "gap", "flat"):
-        rates = [getattr(line.said, f"{name}_holds") for line in lines]
+        rates = [getattr(line.statements, f"{name}_holds") for line in lines]
         low, high = sum(rate < 92 for rate in rates), sum(rate > 98 for rate in rates)
         print(f"{name}: {low} of {len(rates)} below 92%, {high} above 98%; median {np.nanmedian(rates):.1f}%.")
 
 
-def marked(rate: float) -> str:
+def format_rate(rate: float) -> str:
     """A rate in %, with a mark where 95% is far."""
     return f"{rate:.1f}{'!' if rate < 92 else '+' if rate > 98 else ''}"
 
 
-def overhead(asked: argparse.Namespace) -> dict[str, float]:
+def measure_overhead(arguments: argparse.Namespace) -> dict[str, float]:
     """Milliseconds of one tuning besides simulation, and seconds of a thousand tunings in lock-step."""
-    served = pool_of(PAPER_ROWS[2])
-    rng = make_cell_rng(asked.seed, "overhead")
-    before = time.perf_counter()
-    select_library(served.range)
-    found = {"library, once (ms)": (time.perf_counter() - before) * 1000}
+    run_curve = load_run_curve(PAPER_ROWS[2])
+    rng = make_cell_rng(arguments.seed, "overhead")
+    start = time.perf_counter()
+    select_library(run_curve.range)
+    results = {"library, once (ms)": (time.perf_counter() - start) * 1000}
     for budget, most in ((50, 30), (200, 30), (1000, 30), (10_000, 30)):
-        taken = [thinking(TwoPart(), served, budget, rng) * 1000 for _ in range(10)]
-        found[f"a tuning with {budget:,} runs (ms)"] = float(np.median(taken))
+        taken = [measure_tuner_seconds(TwoPart(), run_curve, budget, rng) * 1000 for _ in range(10)]
+        results[f"a tuning with {budget:,} runs (ms)"] = float(np.median(taken))
         print(
             f"| {budget:,} runs | {np.median(taken):.1f} ms | {'yes' if np.median(taken) < most else 'no'} |",
             flush=True,
         )
-    before = time.perf_counter()
-    two_part_answers(served, 200, 1000, rng)
-    found["1,000 tunings with 200 runs (s)"] = time.perf_counter() - before
-    for name, number in found.items():
+    start = time.perf_counter()
+    tune_two_part(run_curve, 200, 1000, rng)
+    results["1,000 tunings with 200 runs (s)"] = time.perf_counter() - start
+    for name, number in results.items():
         print(f"{name}: {number:.1f}")
-    return found
+    return results
 
 
-def thinking(tuner: Tuner, served: Served, budget: int, rng: np.random.Generator) -> float:
+def measure_tuner_seconds(tuner: Tuner, run_curve: RunCurve, budget: int, rng: np.random.Generator) -> float:
     """Seconds that a tuner itself takes."""
     taken = 0.0
     regrets = None
-    before = time.perf_counter()
-    search = tuner.search(served.range, budget)
+    start = time.perf_counter()
+    search = tuner.search(run_curve.range, budget)
     while True:
         try:
             trial = search.send(regrets)
         except StopIteration:
-            return taken + time.perf_counter() - before
-        taken += time.perf_counter() - before
-        regrets = served.answer_trial(trial, rng)
-        before = time.perf_counter()
+            return taken + time.perf_counter() - start
+        taken += time.perf_counter() - start
+        regrets = run_curve.answer_trial(trial, rng)
+        start = time.perf_counter()
 
 
-def precise(name: str, seed: int) -> tuple[bt.results.Tuning, float]:
+def tune_to_precision(name: str, seed: int) -> tuple[bt.results.Tuning, float]:
     """A tuning to within `SHARE` on one thread, and its seconds."""
     row = next(row for row in KNOWN if row.name == name)
-    before = time.perf_counter()
-    found = bt.tune(
+    start = time.perf_counter()
+    results = bt.tune(
         row.policy,
         row.problem,
         horizon=row.horizon,
-        precision=SHARE,
+        precision=PRECISION,
         seed=seed,
         search=bt.Search(tuner=TwoPart(), validate=2),
         run=bt.Run(workers=1),
     )
-    return found, time.perf_counter() - before
+    return results, time.perf_counter() - start
 
 
-def within(asked: argparse.Namespace) -> list[dict[str, Any]]:
+def measure_precision(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """The product, told to stop when nothing is better by more than 2%, on problems whose truth is known well."""
-    found = []
+    results = []
     print("| problem | within 2% | excess, mean and 95% | runs, median and 95% | reached | seconds | truth's error |")
     print("|---|---|---|---|---|---|---|")
     for row in KNOWN:
-        if left_out(row.name, asked.only):
+        if is_excluded(row.name, arguments.only):
             continue
-        truth = truth_of(row, asked.folder)
-        among = get_tuned_range(row)
-        units = map_to_unit_interval(among, truth["values"])
+        truth = load_truth(row, arguments.folder)
+        search_range = get_tuned_range(row)
+        units = map_to_unit_interval(search_range, truth["values"])
         # A million runs a width, the same for all: no smoothing, which would level UCB1's curve, which has steps.
         curve = truth["means"].mean(axis=0)
         partial = (len(truth["means"]) * curve - truth["means"]) / (len(truth["means"]) - 1)
-        with ProcessPoolExecutor(asked.workers, multiprocessing.get_context("spawn")) as workers:
-            told = list(workers.map(precise, [row.name] * asked.tunings, range(asked.tunings), chunksize=5))
-        tunings, taken = [tuning for tuning, _ in told], float(np.mean([seconds for _, seconds in told]))
-        answers = map_to_unit_interval(among, [tuning.params[among.name] for tuning in tunings])
-        lost = excess(units, curve, answers)
-        errors = [excess(units, part, answers).mean() for part in partial]
+        with ProcessPoolExecutor(arguments.workers, multiprocessing.get_context("spawn")) as workers:
+            timed = list(
+                workers.map(tune_to_precision, [row.name] * arguments.tunings, range(arguments.tunings), chunksize=5)
+            )
+        tunings, taken = [tuning for tuning, _ in timed], float(np.mean([seconds for _, seconds in timed]))
+        answers = map_to_unit_interval(search_range, [tuning.params[search_range.name] for tuning in tunings])
+        lost = compute_excess(units, curve, answers)
+        errors = [compute_excess(units, part, answers).mean() for part in partial]
         spent = [tuning.search_runs for tuning in tunings]
         line = {
             "row": row.name,
-            "tunings": asked.tunings,
+            "tunings": arguments.tunings,
             "runs a width": int(truth["runs"]),
-            "within": float((lost <= 100 * SHARE).mean() * 100),
+            "within": float((lost <= 100 * PRECISION).mean() * 100),
             "excess": float(lost.mean()),
             "excess_95": float(np.quantile(lost, 0.95)),
             "spent": float(np.median(spent)),
@@ -572,29 +600,29 @@ def within(asked: argparse.Namespace) -> list[dict[str, Any]]:
             f"{line['own_error']:.2f}% |",
             flush=True,
         )
-        found.append(line)
-    return found
+        results.append(line)
+    return results
 
 
-def left_out(name: str, only: str | None) -> bool:
+def is_excluded(name: str, only: str | None) -> bool:
     """Whether a row is not asked for."""
     return bool(only) and not any(part in name for part in str(only).split(","))
 
 
-def pools(rows: Iterable[PaperRow], only: str | None) -> Iterator[Served]:
+def load_run_curves(rows: Iterable[PaperRow], only: str | None) -> Iterator[RunCurve]:
     """The pools of the rows that are asked for."""
-    return (pool_of(row) for row in rows if not left_out(row.name, only))
+    return (load_run_curve(row) for row in rows if not is_excluded(row.name, only))
 
 
-def sources(what: str, only: str | None) -> Iterator[Served]:
+def list_sources(what: str, only: str | None) -> Iterator[RunCurve]:
     """What a table compares tuners on."""
     rows, curves = {
         "paper": (PAPER_ROWS, []),
-        "chosen": (CHOSEN_ON, chosen_synthetic()),
-        "held-out": (HELD_OUT, held_out_synthetic()),
+        "chosen": (CHOSEN_ON, list_chosen_curves()),
+        "held-out": (HELD_OUT, list_held_out_curves()),
     }[what]
-    yield from pools(rows, only)
-    yield from (served for served in curves if not left_out(served.name, only))
+    yield from load_run_curves(rows, only)
+    yield from (run_curve for run_curve in curves if not is_excluded(run_curve.name, only))
 
 
 TUNINGS = {
@@ -620,26 +648,28 @@ def main() -> None:
     parser.add_argument("--plot", type=Path, help="draw excess against budget into this file")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where `within` finds its truths")
     parser.add_argument("--workers", type=int, default=2, help="processes of `within`")
-    asked = parser.parse_args()
-    asked.tunings = asked.tunings or TUNINGS[asked.what]
+    arguments = parser.parse_args()
+    arguments.tunings = arguments.tunings or TUNINGS[arguments.what]
     jobs: dict[str, Callable[[argparse.Namespace], Any]] = {
-        "places": places,
-        "precisions": precisions,
-        "outside": outside,
-        "coverage": coverage,
-        "overhead": overhead,
-        "within": within,
+        "places": compare_places,
+        "precisions": compare_precisions,
+        "outside": compare_optimizers,
+        "coverage": print_coverage,
+        "overhead": measure_overhead,
+        "within": measure_precision,
     }
-    found = jobs.get(asked.what, compared)(asked)
-    if asked.plot and asked.what not in jobs:
-        draw(found, asked.plot)
-    if asked.json:
-        asked.json.write_text(json.dumps([asdict(cell) for cell in found] if is_cells(found) else found, indent=1))
+    results = jobs.get(arguments.what, compare_tuners)(arguments)
+    if arguments.plot and arguments.what not in jobs:
+        draw_cells(results, arguments.plot)
+    if arguments.json:
+        arguments.json.write_text(
+            json.dumps([asdict(cell) for cell in results] if are_records(results) else results, indent=1)
+        )
 
 
-def is_cells(found: Any) -> bool:
+def are_records(results: Any) -> bool:
     """Whether figures are records."""
-    return isinstance(found, list) and bool(found) and is_dataclass(found[0])
+    return isinstance(results, list) and bool(results) and is_dataclass(results[0])
 
 
 if __name__ == "__main__":

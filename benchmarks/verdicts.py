@@ -1,4 +1,4 @@
-"""Compare measured figures with the bars that they must reach, and keep all numbers in a file."""
+"""Compare measured figures with the bars that they must reach, and write all numbers to a file. Nothing runs here."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def import_benchmark(name):
 def make_small_pool(served, among=UNIT, points=11, runs=40):
     """A pool whose regrets identify their origin: width + instance / 1000."""
     values = np.array([among.scale_from_unit(unit) for unit in np.linspace(0, 1, points)])
-    return served.pool("small", among, values, np.arange(points)[:, None] + np.arange(runs) / 1000)
+    return served.make_run_curve("small", among, values, np.arange(points)[:, None] + np.arange(runs) / 1000)
 
 
 def test_units_are_the_inverse_of_values(served):
@@ -85,7 +85,7 @@ def test_smoothing_keeps_a_curve_and_its_lowest_point(served):
     smooth = build_smoother(units, curve) @ curve
     near = curve < 1.3 * curve.min()
     assert smooth[near] == pytest.approx(curve[near], rel=0.002)
-    assert served.excess(units, curve, units[[smooth.argmin()]])[0] < 0.01
+    assert served.compute_excess(units, curve, units[[smooth.argmin()]])[0] < 0.01
 
 
 def test_smoothing_has_small_errors_with_noise(served):
@@ -94,9 +94,9 @@ def test_smoothing_has_small_errors_with_noise(served):
     deviations, errors = [], []
     for _ in range(20):
         regrets = curve[:, None] + 2 * curve[:, None] * rng.standard_normal((len(units), 1000))
-        pool = served.pool("steep", UNIT, units, regrets)
-        deviations.append(pool.excess(answers).mean() - served.excess(units, curve, answers).mean())
-        errors.append(pool.own_error(answers))
+        pool = served.make_run_curve("steep", UNIT, units, regrets)
+        deviations.append(pool.compute_excess(answers).mean() - served.compute_excess(units, curve, answers).mean())
+        errors.append(pool.compute_own_error(answers))
     assert abs(np.mean(deviations)) < 4 * np.std(deviations) / 20**0.5 + 0.5  # the minimum of a noisy curve is too low
     assert np.std(deviations) / 2 < np.mean(errors) < 2 * np.std(deviations)
 
@@ -113,31 +113,35 @@ def test_mean_curves_in_lock_step_are_independent():
 
 
 def test_searches_in_lock_step_have_the_law_of_single_ones(served, tuners):
-    bowl, rng = served.bowl(0.3), np.random.default_rng(1)
-    lockstep = bowl.excess(tuners.two_part_answers(bowl, 50, 400, rng))
-    single = bowl.excess(np.array([run_single_tuner(TwoPart(), bowl, 50, rng) for _ in range(150)]))
+    bowl, rng = served.make_bowl(0.3), np.random.default_rng(1)
+    lockstep = bowl.compute_excess(tuners.tune_two_part(bowl, 50, 400, rng))
+    single = bowl.compute_excess(np.array([run_single_tuner(TwoPart(), bowl, 50, rng) for _ in range(150)]))
     assert abs(lockstep.mean() - single.mean()) < 4 * math.hypot(lockstep.std() / 400**0.5, single.std() / 150**0.5)
 
 
 def test_answers_on_a_log_scale_are_found(served, tuners):
     values = np.array([PULLS.scale_from_unit(unit) for unit in UNIT_POINTS])
     means = 20 + 10 * np.log(values / 100) ** 2
-    pool = served.pool("pulls", PULLS, values, means[:, None] + np.random.default_rng(0).standard_normal((171, 500)))
+    pool = served.make_run_curve(
+        "pulls", PULLS, values, means[:, None] + np.random.default_rng(0).standard_normal((171, 500))
+    )
     lowest = float(map_to_unit_interval(PULLS, 100.0))
     rng = np.random.default_rng(0)
-    assert tuners.two_part_answers(pool, 200, 3, rng) == pytest.approx(lowest, abs=0.05)
+    assert tuners.tune_two_part(pool, 200, 3, rng) == pytest.approx(lowest, abs=0.05)
     assert run_single_tuner(NoTeS(), pool, 200, rng) == pytest.approx(lowest, abs=0.1)
 
 
 def test_halving_has_the_finest_grid_that_its_budget_allows(tuners):
-    assert [tuners.finest(budget) for budget in (50, 164, 165, 1000)] == pytest.approx([1 / 6, 1 / 9, 1 / 10, 1 / 10])
+    assert [tuners.find_finest_step(budget) for budget in (50, 164, 165, 1000)] == pytest.approx(
+        [1 / 6, 1 / 9, 1 / 10, 1 / 10]
+    )
 
 
 def test_statements_are_compared_with_the_truth(served, tuners):
-    bowl = served.bowl(0.2)
-    outcome = tuners.checked(bowl, 200, 40, 0)
-    assert outcome.said.gap_holds > 75
-    assert 0 < outcome.said.best_width < 1
+    bowl = served.make_bowl(0.2)
+    outcome = tuners.check_statements(bowl, 200, 40, 0)
+    assert outcome.statements.gap_holds > 75
+    assert 0 < outcome.statements.best_width < 1
 
 
 @pytest.mark.parametrize(
