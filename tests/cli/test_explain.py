@@ -43,6 +43,14 @@ def test_results_and_reports_name_the_page(tmp_path):
     comparison = bt.compare(
         [bt.UCB1(noise=0.5), bt.Greedy()], bt.Bernoulli(arms=3, prior=(1, 1)), **group_settings(validate=50, **options)
     )
-    for result in (tuning, comparison):
+    problem = bt.Bernoulli(arms=3, prior=(1, 1))
+    curve = bt.curve(bt.UCB1(noise=0.5), problem, [0.2, 1.0], horizon=50, runs=20)
+    report = bt.robustness(
+        bt.UCB1(noise=0.5), problem, 0.2, **group_settings(others=[("the same", problem)], validate=20, **options)
+    )
+    backtest = bt.backtest(
+        bt.UCB1(noise=0.5), bt.read_logs(ROOT / "examples" / "data" / "smoking-cessation-trials.csv"), budget=60
+    )
+    for result in (tuning, comparison, curve, report, backtest):
         assert bt.reports.format_text(result).count("`banditune explain assumptions`") == 1
         assert "banditune explain assumptions" in result.report(tmp_path / "report.html").read_text()

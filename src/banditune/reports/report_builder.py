@@ -115,8 +115,9 @@ def _(result: Backtest) -> ReportContent:
 def _(result: RobustnessReport) -> ReportContent:
     words = state_robustness(result)
     worst = result.worst_scenario
-    figures = (("largest loss", format_excess_share(worst), worst.description),)
-    sections = (*make_robustness_sections(result), make_provenance_section(result, result.setup))
+    figures = (("largest excess regret", format_excess_share(worst), f"{worst.description}: {worst.verdict}"),)
+    assumed = ReportSection("Assumptions", tuple(format_sentences([state_assumptions(result.setup)])))
+    sections = (*make_robustness_sections(result), assumed, make_provenance_section(result, result.setup))
     return ReportContent(describe_setup(result.setup), f"{words[0].upper()}{words[1:]}.", figures, sections)
 
 
@@ -130,6 +131,7 @@ def _(result: Curve) -> ReportContent:
             "instances.",
             *describe_option_sources(result.setup),
             *format_sentences(list_data_scope_lines(result.setup)),
+            *format_sentences([state_assumptions(result.setup)]),
         ),
         result_plots.make_curve_plot(result),
     )
