@@ -47,6 +47,13 @@ PROBLEMS = {
 }
 TUNERS = (bt.TwoPart, bt.NoTeS, bt.tuners.Uniform, bt.tuners.SequentialHalving)
 TUNED_POLICIES = {"ucb1": bt.UCB1, "ts": bt.Thompson}
+DEPLOYED_POLICIES = (
+    bt.UCB1(noise=0.5),
+    bt.Thompson(prior=(1, 1)),
+    bt.EpsilonGreedy(),
+    bt.GaussianThompson(prior=(0.5, 0.3), noise=0.5),
+)
+"""With noise and prior in numbers: a deployed policy has no problem to take them from."""
 
 
 class BrokenPromise(Exception):
@@ -222,7 +229,7 @@ def check_exact_regret(soak: Soak, dice: random.Random) -> str:
 
 def check_deployed(soak: Soak, dice: random.Random) -> str:
     """Save and load a policy at random moments. It must choose as one that was not."""
-    policy = dice.choice((bt.UCB1, bt.Thompson, bt.EpsilonGreedy, bt.GaussianThompson))()
+    policy = dice.choice(DEPLOYED_POLICIES)
     arms, horizon = dice.choice((2, 6)), 200
     gamma = {parameter.name: parameter.resolve(arms, horizon).scale_from_unit(0.3) for parameter in policy.parameters}
     one, two = (bt.deploy(policy, gamma, arms=arms, horizon=horizon, seed=7) for _ in range(2))
