@@ -221,7 +221,7 @@ def update_cells(row: PaperRow, study: Reproduction) -> Iterator[PaperCell]:
             )
         spread = math.sqrt(max(0.0, one.paper_se**2 - ROUNDING_STEP**2 / 12) * PAPER_RUNS)
         yield make_paper_cell(
-            key, (one.ours, one.se), other=one.other_reading, span=(max(0.0, low), high), spread=spread
+            key, (one.ours, one.se), other_reading=one.other_reading, span=(max(0.0, low), high), spread=spread
         )
 
 

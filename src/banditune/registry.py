@@ -23,7 +23,7 @@ from banditune.core.space import Parameter
 
 
 def make_from_spec(
-    what: str,
+    category: str,
     spec: str,
     registry: Registry,
     kind: type,
@@ -35,7 +35,7 @@ def make_from_spec(
     """
     options = dict(options or {})
     try:
-        return _make_from_spec(what, spec, registry, kind, options)
+        return _make_from_spec(category, spec, registry, kind, options)
     except InvalidRequest as error:
         if ":" not in spec or error.argument in options:
             raise
@@ -43,22 +43,24 @@ def make_from_spec(
 
 
 def _make_from_spec(
-    what: str,
+    category: str,
     spec: str,
     registry: Registry,
     kind: type,
     options: dict[str, Any],
 ) -> Any:
     if ".py:" in spec or spec.endswith(".py"):
-        return load_from_file(what, spec, kind, options)
+        return load_from_file(category, spec, kind, options)
     name, _, text = spec.partition(":")
     name = name.lower()
     if name not in registry:
         close = find_close_name(name, registry)
-        raise make_name_error(f"the {what}", registry, name, argument=what, more=", or FILE.py:NAME", close=close)
+        raise make_name_error(
+            f"the {category}", registry, name, argument=category, more=", or FILE.py:NAME", close=close
+        )
     make = registry[name]
-    given = parse_options(spec, text)
-    repeated = next((option for option in given if option in options), None)
+    parsed_options = parse_options(spec, text)
+    repeated = next((option for option in parsed_options if option in options), None)
     if repeated:
         raise InvalidRequest(
             "every option must be given once, but {} stands in {!r} and as {}; leave one of them out.",
@@ -66,12 +68,12 @@ def _make_from_spec(
             argument=repeated,
             code="conflict",
         )
-    options = options | given
+    options = options | parsed_options
     parameters = inspect.signature(make).parameters
     for option in options:
         if option not in parameters:
-            taken = ", ".join(parameters) or "no options"
-            text = f"the {what} {name!r} takes {taken}, but got {option!r}{suggest_name(option, parameters)}"
+            accepted = ", ".join(parameters) or "no options"
+            text = f"the {category} {name!r} takes {accepted}, but got {option!r}{suggest_name(option, parameters)}"
             raise InvalidRequest(text, argument=option, code="unknown-name")
     missing = [
         parameter.name
@@ -81,15 +83,15 @@ def _make_from_spec(
     if missing:
         raise InvalidRequest(
             "the {} {!r} needs {}; give it as {}.",
-            *(what, name, " and ".join(missing), Argument(missing[0])),
+            *(category, name, " and ".join(missing), Argument(missing[0])),
             argument=missing[0],
             code="missing",
         )
     record = make(**options) if name in registry.names else _make_from_plugin(make, options, registry.plugins[name])
     if not isinstance(record, kind):
         raise InvalidRequest(
-            f"{name!r} must be a {what}, but it is {record!r:.80}; correct the entry point of its package.",
-            argument=what,
+            f"{name!r} must be a {category}, but it is {record!r:.80}; correct the entry point of its package.",
+            argument=category,
             code="own-code",
         )
     return record
@@ -114,24 +116,24 @@ def find_close_name(word: str, registry: Registry) -> str | None:
 
     Of two that are equally like it, it is a registered name rather than that of a class.
     """
-    known = {registry[key].__name__.lower(): key for key in registry.names} | {key: key for key in registry}
+    names_by_word = {registry[key].__name__.lower(): key for key in registry.names} | {key: key for key in registry}
 
     def rate(name: str) -> tuple[float, bool]:
         return difflib.SequenceMatcher(None, name, word).ratio(), name in registry
 
-    best = max(known, key=rate)
-    return known[best] if rate(best)[0] >= 0.5 else None
+    best = max(names_by_word, key=rate)
+    return names_by_word[best] if rate(best)[0] >= 0.5 else None
 
 
-def load_from_file(what: str, spec: str, kind: type, options: Any) -> Any:
+def load_from_file(category: str, spec: str, kind: type, options: Any) -> Any:
     """Run a user's file and return a record from it."""
     path, _, name = spec.rpartition(":")
     if not path or not name or not Path(path).is_file():
-        text = f"a {what} of your own must be FILE.py:NAME with a file that exists, but got {spec!r}."
-        raise InvalidRequest(text, argument=what, code="cannot-read")
+        text = f"a {category} of your own must be FILE.py:NAME with a file that exists, but got {spec!r}."
+        raise InvalidRequest(text, argument=category, code="cannot-read")
     for option in options:
         text = "a {} of your own takes no {}; set it in {}."
-        raise InvalidRequest(text, what, Argument(option), path, argument=option, code="conflict")
+        raise InvalidRequest(text, category, Argument(option), path, argument=option, code="conflict")
     module = import_file(Path(path).resolve())
     record = getattr(module, name, None)
     if isinstance(record, type) and issubclass(record, kind):
@@ -140,8 +142,8 @@ def load_from_file(what: str, spec: str, kind: type, options: Any) -> Any:
         candidates = [key for key, value in vars(module).items() if isinstance(value, kind)]
         problem = f"it is {record!r}" if hasattr(module, name) else "nothing there has that name"
         raise InvalidRequest(
-            f"{name!r} in {path} must be a {what}, but {problem}; candidates: {', '.join(candidates) or 'none'}.",
-            argument=what,
+            f"{name!r} in {path} must be a {category}, but {problem}; candidates: {', '.join(candidates) or 'none'}.",
+            argument=category,
             code="unknown-name",
         )
     return record
@@ -180,9 +182,9 @@ def list_plugin_notices() -> list[Notice]:
 def _describe_registry(registry: Registry) -> tuple[dict[str, dict[str, Any]], list[Notice]]:
     """Describe the entries of a registry, with notices on those that cannot be used."""
     entries = {name: describe_entry(registry[name]) for name in registry.names}
-    found = find_plugins(registry.group or "")
-    notices = list(found.notices)
-    for name, plugin in sorted(found.plugins.items()):
+    plugins = find_plugins(registry.group or "")
+    notices = list(plugins.notices)
+    for name, plugin in sorted(plugins.plugins.items()):
         which = f"{name!r} of {plugin.package}"
         if name in registry.names:
             notices.append(note_broken_plugin(which, "banditune has the same name"))

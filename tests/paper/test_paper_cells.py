@@ -1,4 +1,4 @@
-"""What `paper/known.csv` states about cells that differ, as far as seconds of simulation can show it."""
+"""What `paper/explanations.csv` states about cells that differ, as far as seconds of simulation can show it."""
 
 from __future__ import annotations
 

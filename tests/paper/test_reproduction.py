@@ -70,11 +70,11 @@ def test_every_tolerance_concerns_a_number_and_has_a_reason():
 
 
 def test_explanations_concern_published_numbers_and_change_no_mark():
-    lines = list(published_numbers.read_data_rows("known.csv"))
+    lines = list(published_numbers.read_data_rows("explanations.csv"))
     for line in lines:
-        assert any(line["known"] in find_explanation(key) for key in load_published_numbers())
-        assert line["known"].endswith(".")
-        assert line["known"].split(":")[0] in ("Explained", "Explained in part", "Not explained")
+        assert any(line["explanation"] in find_explanation(key) for key in load_published_numbers())
+        assert line["explanation"].endswith(".")
+        assert line["explanation"].split(":")[0] in ("Explained", "Explained in part", "Not explained")
     key = next(key for key in load_published_numbers() if find_explanation(key))
     cell = make_paper_cell(key, (1e6, 0.1), spread=1.0)
     assert cell.mark == "!!"
@@ -253,7 +253,7 @@ def test_marks_of_cells_follow_joint_errors_readings_and_tolerances(monkeypatch)
     joint = math.hypot(0.3, 0.4, 0.1 / math.sqrt(12))
 
     def make_cell(ours, other_reading=math.nan):
-        return make_paper_cell(key, (ours, 0.3), other=other_reading, spread=40.0)
+        return make_paper_cell(key, (ours, 0.3), other_reading=other_reading, spread=40.0)
 
     assert make_cell(11.0).z_score == pytest.approx(1 / joint)
     assert [make_cell(ours).mark for ours in (11, 11.7, 12.2, 7.8)] == ["", "!", "!!", "!!"]

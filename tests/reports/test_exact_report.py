@@ -32,7 +32,7 @@ def test_a_policy_without_parameters_has_its_name_as_answer():
         "gittins", (0.0, 1.0), parameter="value", textbook=0.0, regret=np.array([2.5, 2.5]) - 1e-14
     )
     assert build_report_content(result).answer == "gittins has regret 2.5 on average, which is the optimum."
-    assert not any(mark.shape == "rule" for mark in build_report_content(result).sections[0].plot.marks)
+    assert not any(mark.shape == "vertical" for mark in build_report_content(result).sections[0].plot.marks)
     assert "textbook" not in render_page(build_report_content(result)).split("<footer>")[0]
 
 

@@ -179,7 +179,7 @@ def test_no_line_crosses_the_name_of_a_policy(open_report, width):
     )
     code = """(() => {
         const plot = document.querySelector('.plot');
-        const paths = [...plot.querySelectorAll('.rule path, .grid')].map((path) => path.getAttribute('d'));
+        const paths = [...plot.querySelectorAll('.vertical path, .grid')].map((path) => path.getAttribute('d'));
         const pieces = paths.flatMap((d) => [...d.matchAll(/M([\\d.]+) ([\\d.]+)V([\\d.]+)/g)]);
         const lines = pieces.map((piece) => piece.slice(1).map(Number));
         const boxes = [...plot.querySelectorAll('.name')].map((name) => name.getBBox());

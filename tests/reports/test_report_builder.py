@@ -103,11 +103,11 @@ def test_a_known_lower_bound_is_printed_and_drawn():
         "Optimum over all policies: 30.5 (exact, by dynamic programming)."
     ]
     assert "lower bound" in render_page(build_report_content(make_tuning(lower_bound=bound)))
-    (mark,) = plot_marks.make_lower_bound_marks(bound, "level")
+    (mark,) = plot_marks.make_lower_bound_marks(bound, "horizontal")
     assert (mark.y, mark.label) == ((20.25,), "lower bound: 20.25 (95% sure)")
-    assert plot_marks.make_lower_bound_marks(None, "rule") == ()
-    assert 'class="level c3"' in render_page(build_report_content(make_tuning(lower_bound=optimum)))
-    assert 'class="rule c3"' in render_page(build_report_content(replace(make_comparison(), lower_bound=optimum)))
+    assert plot_marks.make_lower_bound_marks(None, "vertical") == ()
+    assert 'class="horizontal c3"' in render_page(build_report_content(make_tuning(lower_bound=optimum)))
+    assert 'class="vertical c3"' in render_page(build_report_content(replace(make_comparison(), lower_bound=optimum)))
     assert repeat_commands.make_command(make_tuning(lower_bound=optimum)).endswith("--curve --lower-bound")
     command = repeat_commands.make_command(replace(make_comparison(), lower_bound=optimum))
     assert command.endswith("--validate 1000 --lower-bound")

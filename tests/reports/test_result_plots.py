@@ -52,10 +52,10 @@ def test_marks_of_a_comparison_have_the_same_labels_on_page_and_figure():
     [
         (plot_marks.PlotAxis("", 0, 1), [0, 0.2, 0.4, 0.6, 0.8, 1]),
         (plot_marks.PlotAxis("", -7, 12), [-5, 0, 5, 10]),
-        (plot_marks.PlotAxis("", 0.5, 4.5, whole=True), [1, 2, 3, 4]),
-        (plot_marks.PlotAxis("", 0, 40, least=0.9, log=True), [1, 2, 5, 10, 20]),
-        (plot_marks.PlotAxis("", 0, 1e6, least=1, log=True), [1, 10, 100, 1e3, 1e4, 1e5, 1e6]),
-        (plot_marks.PlotAxis("", 210, 240, least=1, log=True), [210, 215, 220, 225, 230, 235, 240]),
+        (plot_marks.PlotAxis("", 0.5, 4.5, integer_ticks=True), [1, 2, 3, 4]),
+        (plot_marks.PlotAxis("", 0, 40, log_low=0.9, log=True), [1, 2, 5, 10, 20]),
+        (plot_marks.PlotAxis("", 0, 1e6, log_low=1, log=True), [1, 10, 100, 1e3, 1e4, 1e5, 1e6]),
+        (plot_marks.PlotAxis("", 210, 240, log_low=1, log=True), [210, 215, 220, 225, 230, 235, 240]),
     ],
 )
 def test_ticks_are_round_numbers(axis, expected):
@@ -69,7 +69,7 @@ def test_a_tuning_with_regret_0_can_be_plotted():
 
 
 def test_a_logarithmic_axis_hides_values_without_a_logarithm():
-    locate = svg_plots.AxisScale(plot_marks.PlotAxis("", -5, 100, least=1, log=True), 0, 100)
+    locate = svg_plots.AxisScale(plot_marks.PlotAxis("", -5, 100, log_low=1, log=True), 0, 100)
     assert [locate(1), locate(10), locate(100)] == pytest.approx([0, 50, 100])
     assert locate(0) < 0
     assert locate(-4) < 0

@@ -295,7 +295,7 @@ def test_single_runs_have_no_interval(full_store):
 
 def test_the_tail_ends_at_the_last_known_quantile(full_store):
     plot = result_plots.make_distribution_plot(store_ranking.list_leader_distributions(load_summaries(full_store)[0]))
-    assert plot.y.least == pytest.approx(0.008)
+    assert plot.y.log_low == pytest.approx(0.008)
     assert max(plot.marks[0].x) < plot.x.high
 
 

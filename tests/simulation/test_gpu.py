@@ -492,7 +492,7 @@ def read_checks(process):
     data = json.loads(process.stdout)
     assert set(data) == {"works", "checks"}
     assert data["works"] == (process.returncode == 0)
-    return {check["what"]: check for check in data["checks"]}
+    return {check["check"]: check for check in data["checks"]}
 
 
 def test_the_doctor_passes_without_a_gpu(run_banditune, environment_without_gpu):
@@ -508,7 +508,7 @@ def test_the_doctor_fails_where_a_requested_gpu_is_missing(run_banditune, enviro
     assert process.returncode == 1, process.stderr
     named_checks = read_checks(process)
     assert named_checks["plays on the CPU"]["works"]
-    assert named_checks["GPU"] == {"what": "GPU", "found": "none", "works": None, "advice": ""}
+    assert named_checks["GPU"] == {"check": "GPU", "finding": "none", "works": None, "advice": ""}
     assert named_checks["plays on the GPU"]["works"] is False
     assert "no GPU can be reached" in named_checks["plays on the GPU"]["advice"]
 
@@ -526,7 +526,7 @@ def test_the_doctor_fails_where_a_gpu_cannot_be_used(run_banditune, tmp_path):
     process = run_banditune("doctor", "--json", **environment)
     assert process.returncode == 1
     named_checks = read_checks(process)
-    assert named_checks["GPU"]["found"] == "NVIDIA H200, driver 580.1, 141000 MiB free"
+    assert named_checks["GPU"]["finding"] == "NVIDIA H200, driver 580.1, 141000 MiB free"
     assert named_checks["GPU"]["works"] is None
     assert named_checks["plays on the GPU"]["works"] is False
 
@@ -547,5 +547,5 @@ def test_the_doctor_passes_in_cudas_simulator(run_banditune, environment_without
     process = run_banditune("doctor", "--device", "gpu", "--json", NUMBA_ENABLE_CUDASIM="1", **environment_without_gpu)
     named_checks = read_checks(process)
     assert named_checks["plays on the GPU"]["works"]
-    assert "simulator" in named_checks["GPU"]["found"]
+    assert "simulator" in named_checks["GPU"]["finding"]
     assert process.returncode == 0

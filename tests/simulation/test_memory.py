@@ -32,7 +32,7 @@ def test_unknown_memory_is_no_limit(monkeypatch):
     assert memory.measure_free_memory() == 409600
     del options["SC_PHYS_PAGES"]
     assert memory.measure_free_memory() == float("inf")
-    assert environment_check.check_cores_and_memory()["found"].endswith("free memory unknown")
+    assert environment_check.check_cores_and_memory()["finding"].endswith("free memory unknown")
 
 
 def test_a_million_runs_need_little_memory(run_python):

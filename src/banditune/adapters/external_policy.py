@@ -139,9 +139,9 @@ def wrap_policy(
     unknown = [argument for argument in arguments if argument not in (*names, *CONTEXT_ARGUMENTS)]
     missing = [parameter for parameter in names if parameter not in arguments]
     if unknown or missing:
-        what = f"it requires {unknown[0]!r}" if unknown else f"it does not take {missing[0]!r}"
+        problem = f"it requires {unknown[0]!r}" if unknown else f"it does not take {missing[0]!r}"
         raise make_argument_error(
-            "make", "own-code", f"may have the arguments {', '.join((*names, *CONTEXT_ARGUMENTS))}, but {what}."
+            "make", "own-code", f"may have the arguments {', '.join((*names, *CONTEXT_ARGUMENTS))}, but {problem}."
         )
     return ExternalPolicy(
         name or getattr(make, "__name__", "external").strip("<>"), params, make, select, update, rewards

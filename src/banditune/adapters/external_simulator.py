@@ -44,19 +44,19 @@ class ExternalSimulator:
 
     def simulate_chunk(self, chunk: Chunk, stop: IntArray) -> ChunkResult:
         """Simulate a chunk, run by run, until `stop` is set."""
-        began = time.perf_counter()
+        start = time.perf_counter()
         regrets = np.full((len(chunk.params), len(chunk.runs), len(self.checkpoints)), np.nan)
-        for block, within in split_by_block(chunk.runs):
+        for block, part in split_by_block(chunk.runs):
             means = draw_instances(self.spec.problem, self.spec.seed, block).means
-            for run in within:
+            for run in part:
                 for row, params in enumerate(chunk.params):
                     if stop[0]:
-                        return ChunkResult(regrets, np.zeros(5), time.perf_counter() - began)
+                        return ChunkResult(regrets, np.zeros(5), time.perf_counter() - start)
                     noise = 1 + chunk.first_row + row if not self.spec.common_random_numbers else 0
                     regrets[row, run - chunk.runs.start] = self.simulate_run(
                         run, means[run - block * BLOCK_SIZE], params, noise
                     )
-        return ChunkResult(regrets, np.zeros(5), time.perf_counter() - began)
+        return ChunkResult(regrets, np.zeros(5), time.perf_counter() - start)
 
     def simulate_run(self, run: int, means: FloatArray, params: FloatArray, noise: int) -> list[float]:
         """Simulate one run, and return its regrets at the checkpoints. `noise` is the number of the noise stream."""
@@ -71,15 +71,15 @@ class ExternalSimulator:
             select, update = self.make_object(params, seed)
             for step in range(self.checkpoints[-1]):
                 arm = self.select_arm(select, run, step, params)
-                paid = self.check_reward(rewards.draw(arm, int(pulls[arm]), step), arm, run, step, params)
+                payoff = self.check_reward(rewards.draw(arm, int(pulls[arm]), step), arm, run, step, params)
                 if spec.regret == "realised" and arm != best:
                     missed += self.check_reward(
                         unseen.draw(best, step - int(pulls[best]), step), best, run, step, params
                     )
                 pulls[arm] += 1
-                totals[arm] += paid
+                totals[arm] += payoff
                 try:
-                    update(arm, paid)
+                    update(arm, payoff)
                 except Exception as error:
                     raise SimulationError(self.describe_failure("update", error, run, step, params)) from error
                 if step + 1 in self.checkpoints:
@@ -91,12 +91,12 @@ class ExternalSimulator:
     def make_object(self, params: FloatArray, seed: int) -> Any:
         """Make a new object, and return its two methods."""
         spec, policy = self.spec, self.spec.policy
-        known = dict(zip(CONTEXT_ARGUMENTS, (spec.problem.arms, spec.horizon, seed), strict=True))
+        context = dict(zip(CONTEXT_ARGUMENTS, (spec.problem.arms, spec.horizon, seed), strict=True))
         # Without parameters, the row still holds one number, which is not used.
         row = params[: len(policy.parameters)]
         named = {parameter.name: float(value) for parameter, value in zip(policy.parameters, row, strict=True)}
         named = {p.name: round(named[p.name]) if p.integer else named[p.name] for p in policy.parameters}
-        arguments = {name: value for name, value in (known | named).items() if name in self.argument_names}
+        arguments = {name: value for name, value in (context | named).items() if name in self.argument_names}
         try:
             instance = policy.factory(**arguments)  # type: ignore[attr-defined]
         except Exception as error:
@@ -114,34 +114,34 @@ class ExternalSimulator:
     def select_arm(self, select: Any, run: int, step: int, params: FloatArray) -> int:
         """Return the arm that an object selects, or raise `SimulationError` if it is none."""
         try:
-            chosen = select()
+            selected = select()
         except Exception as error:
             raise SimulationError(self.describe_failure("select", error, run, step, params)) from error
         try:
-            arm = int(chosen)
-            good = arm == chosen and 0 <= arm < self.spec.problem.arms
+            arm = int(selected)
+            is_valid = arm == selected and 0 <= arm < self.spec.problem.arms
         except (TypeError, ValueError, OverflowError):
-            good = False
-        if not good:
+            is_valid = False
+        if not is_valid:
             raise SimulationError(
                 f"an arm must be a whole number from 0 to {self.spec.problem.arms - 1}, but the policy "
-                f"{self.spec.policy.name!r} chose {chosen!r:.60} {self.describe_position(run, step, params)}."
+                f"{self.spec.policy.name!r} chose {selected!r:.60} {self.describe_position(run, step, params)}."
             )
         return arm
 
-    def check_reward(self, paid: float, arm: int, run: int, step: int, params: FloatArray) -> float:
+    def check_reward(self, payoff: float, arm: int, run: int, step: int, params: FloatArray) -> float:
         """Return the reward, or raise `SimulationError` if it is not finite."""
-        if not math.isfinite(paid):
+        if not math.isfinite(payoff):
             raise SimulationError(
                 f"a reward must be a finite number, but the problem {self.spec.problem.name!r} paid another for arm {arm} "
                 f"{self.describe_position(run, step, params)}."
             )
-        return paid
+        return payoff
 
-    def describe_failure(self, what: str, error: Exception, run: int, step: int, params: FloatArray) -> str:
+    def describe_failure(self, action: str, error: Exception, run: int, step: int, params: FloatArray) -> str:
         """Describe an exception of an object as a sentence."""
         cause = f"{type(error).__name__}: {error}"
-        return f"{describe_spec(self.spec)} failed to {what} ({cause}) {self.describe_position(run, step, params)}."
+        return f"{describe_spec(self.spec)} failed to {action} ({cause}) {self.describe_position(run, step, params)}."
 
     def describe_position(self, run: int, step: int, params: FloatArray) -> str:
         """Describe where to find a step again."""
@@ -157,18 +157,18 @@ class RewardSource:
     def __init__(self, simulator: ExternalSimulator, means: FloatArray, key: tuple[int, int], kind: int) -> None:
         self.simulator, self.means, self.key = simulator, means, key
         self.cursor = np.array([0, 0, 0, kind], np.int64)
-        self.known: dict[int, tuple[int, list[float]]] = {}
+        self.drawn_rewards: dict[int, tuple[int, list[float]]] = {}
 
     def draw(self, arm: int, pull: int, step: int) -> float:
         """Draw the reward of a pull."""
-        first, known = self.known.get(arm, (0, []))
-        if not first <= pull < first + len(known):
+        first, rewards = self.drawn_rewards.get(arm, (0, []))
+        if not first <= pull < first + len(rewards):
             out = np.empty(REWARDS_AHEAD if self.simulator.per_pull else 1)
             self.simulator.draw(self.means, self.simulator.options, *self.key, self.cursor, arm, pull, step, out)
-            first, known = pull, out.tolist()
+            first, rewards = pull, out.tolist()
             if self.simulator.per_pull:
-                self.known[arm] = first, known
-        return known[pull - first]
+                self.drawn_rewards[arm] = first, rewards
+        return rewards[pull - first]
 
 
 @contextlib.contextmanager

@@ -71,17 +71,19 @@ def export_params(tuning: Tuning, library: str) -> ExportedPolicy:
             code="unsupported",
         )
     value = next(iter(tuning.params.values()), 0.0)
-    code, parameter, equal, same, notes = entry(config, value, tuning.setup.horizon)
-    return ExportedPolicy(library=library, code=code, parameter=parameter, value=equal, is_same_rule=same, notes=notes)
+    code, parameter, equal, is_same_rule, notes = entry(config, value, tuning.setup.horizon)
+    return ExportedPolicy(
+        library=library, code=code, parameter=parameter, value=equal, is_same_rule=is_same_rule, notes=notes
+    )
 
 
 def explain_step_logarithm(horizon: int) -> str:
     """Explain how an index with log(step) differs from the tuned one with log(horizon)."""
-    early = max(2, horizon // 100)
-    share = math.sqrt(math.log(early) / math.log(horizon)) if horizon > 2 else 1.0
+    step = max(2, horizon // 100)
+    share = math.sqrt(math.log(step) / math.log(horizon)) if horizon > 2 else 1.0
     return (
         f"Its width has the logarithm of the step, the tuned one that of the horizon, {horizon:,}. The two are equal at "
-        f"the last step. Before that the other library's is narrower, {share:.0%} of it at step {early:,}, so it explores "
+        f"the last step. Before that the other library's is narrower, {share:.0%} of it at step {step:,}, so it explores "
         "less at first. For the best value there, tune 'ucb1-step', which has the same index."
     )
 
@@ -139,7 +141,7 @@ def make_thompson_rule(code: str) -> ExportRule:
 
     def export(config: Mapping[str, Any], value: float, horizon: int) -> tuple[str, str, float, bool, str]:
         prior = [list(map(float, pair)) for pair in np.atleast_2d(np.array(config.get("prior", (1, 1)), float))]
-        same = value == 1.0 and prior == [[1.0, 1.0]]
+        is_same_rule = value == 1.0 and prior == [[1.0, 1.0]]
         if prior != [[1.0, 1.0]]:
             return (
                 code,
@@ -150,10 +152,10 @@ def make_thompson_rule(code: str) -> ExportRule:
             )
         notes = (
             "The same rule."
-            if same
+            if is_same_rule
             else (f"It has no width: it samples as gamma = 1 does, not as {value:.4g}, so the gain of tuning is lost.")
         )
-        return code, "", math.nan, same, notes
+        return code, "", math.nan, is_same_rule, notes
 
     return export
 

@@ -33,15 +33,15 @@ def find_methods(obj: Any, arms: int, select: str | None, update: str | None) ->
     )
 
 
-def find_method(obj: Any, what: str, requested: str | None, usual: tuple[str, ...]) -> Callable[..., Any]:
+def find_method(obj: Any, argument: str, requested: str | None, usual_names: tuple[str, ...]) -> Callable[..., Any]:
     """Find a method by the requested name, or by a usual one."""
-    names = usual if requested is None else (requested,)
+    names = usual_names if requested is None else (requested,)
     method = next((getattr(obj, name) for name in names if callable(getattr(obj, name, None))), None)
     if method is None:
         raise InvalidRequest(
             f"an object that selects arms must have a method {' or '.join(names)}, but {type(obj).__name__} has none; "
-            f"give the name of its method as {what}=NAME.",
-            argument=what,
+            f"give the name of its method as {argument}=NAME.",
+            argument=argument,
             code="own-code",
         )
     return method  # type: ignore[no-any-return]
@@ -60,7 +60,7 @@ def wrap_mabwiser(obj: Any, arms: int) -> tuple[SelectMethod, UpdateMethod]:
             return
         first.append((arm, reward))
         if len(first) == arms:
-            obj.fit([each for each, _ in first], [paid for _, paid in first])
+            obj.fit([pulled_arm for pulled_arm, _ in first], [payoff for _, payoff in first])
 
     return select, update
 

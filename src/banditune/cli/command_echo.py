@@ -43,14 +43,14 @@ def record_command(result: Any, context: typer.Context) -> Any:
         True for name, value in values.items() if name not in RESULT_NEUTRAL_OPTIONS for _ in iterate_files(value)
     ):
         return result
-    words = ["banditune", *list_command_names(context)]
-    words += [
+    parts = ["banditune", *list_command_names(context)]
+    parts += [
         word
         for parameter in iterate_typed_parameters(context)
         for word in iterate_command_words(parameter, values[parameter.name])
     ]
-    words += ["--curve"] if values.get("plot") and "curve" in context.params and not values.get("curve") else []
-    command = shlex.join(words)
+    parts += ["--curve"] if values.get("plot") and "curve" in context.params and not values.get("curve") else []
+    command = shlex.join(parts)
     if isinstance(result, FittedProblem):
         return replace(result, command=command)
     if isinstance(result, Backtest):
@@ -63,19 +63,19 @@ def check_files_distinct(context: typer.Context) -> None:
     from banditune.core.errors import InvalidRequest
 
     values = {**dict(context.params), **dict.fromkeys(WRITTEN_FILE_OPTIONS)}
-    taken = {path.resolve() for value in values.values() for path in iterate_files(value)}
+    input_files = {path.resolve() for value in values.values() for path in iterate_files(value)}
     for name in WRITTEN_FILE_OPTIONS:
         path = context.params.get(name)
         if path is None or (path.exists() and not path.is_file()):
             continue
-        if path.resolve() in taken:
+        if path.resolve() in input_files:
             raise InvalidRequest(
                 f"--{name} must name another file than those that the command reads, or writes besides, but got "
                 f"{str(path)!r} twice.",
                 argument=name,
                 code="conflict",
             )
-        taken.add(path.resolve())
+        input_files.add(path.resolve())
 
 
 def list_command_names(context: Any) -> list[str]:
@@ -94,8 +94,8 @@ def iterate_typed_parameters(context: typer.Context) -> Iterator[Any]:
 def iterate_files(value: Any) -> Iterator[Path]:
     """Yield the files that a value names, or that a policy or a problem comes from."""
     if isinstance(value, list | tuple):
-        for one in value:
-            yield from iterate_files(one)
+        for item in value:
+            yield from iterate_files(item)
     elif isinstance(value, Path):
         yield value
     elif FILE_PATTERN.search(text := str(value)):
@@ -107,12 +107,12 @@ def iterate_command_words(parameter: Any, value: Any) -> Iterator[str]:
     if parameter.name in RESULT_NEUTRAL_OPTIONS:
         return
     flag = next((flag for flag in parameter.opts if flag.startswith("--")), None)
-    for one in value if isinstance(value, list | tuple) else [value]:
+    for item in value if isinstance(value, list | tuple) else [value]:
         if flag is None:
-            yield str(one)
-        elif one is True:
+            yield str(item)
+        elif item is True:
             yield flag
-        elif one is False:
+        elif item is False:
             yield parameter.secondary_opts[0]
         else:
-            yield from (flag, str(one))
+            yield from (flag, str(item))

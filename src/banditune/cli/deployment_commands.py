@@ -50,7 +50,7 @@ def deploy(
             code="cannot-write",
         )
 
-    def work(progress: Any) -> Any:
+    def run_request(progress: Any) -> Any:
         return deploy_result(
             load_result(result),
             parse_policy(policy) if policy else None,
@@ -62,7 +62,7 @@ def deploy(
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        deployed = run_with_progress(work, quiet=False)
+        deployed = run_with_progress(run_request, quiet=False)
     deployed.save(output)
     print_warnings(caught)
     typer.echo(repr(deployed))
@@ -103,9 +103,9 @@ app.add_typer(deployed_group, name="deployed")
 @deployed_group.command()
 def select(state: StateArgument, policy: PolicyAgainOption = None) -> None:
     """Select an arm, and print its name."""
-    found = load_deployed(state, policy)
-    arm = found.select_arm()
-    found.save(state)
+    deployed = load_deployed(state, policy)
+    arm = deployed.select_arm()
+    deployed.save(state)
     typer.echo(arm)
 
 
@@ -117,11 +117,11 @@ def update(
     policy: PolicyAgainOption = None,
 ) -> None:
     """Learn a reward."""
-    found = load_deployed(state, policy)
+    deployed = load_deployed(state, policy)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found.update(found.find_arm(arm), reward)
-    found.save(state)
+        deployed.update(deployed.find_arm(arm), reward)
+    deployed.save(state)
     print_warnings(caught)
 
 
@@ -133,9 +133,9 @@ def drop(
     policy: PolicyAgainOption = None,
 ) -> None:
     """Drop pending rewards of an arm. These pulls then count as if they had not been made."""
-    found = load_deployed(state, policy)
-    found.drop_pending(found.find_arm(arm), pulls)
-    found.save(state)
+    deployed = load_deployed(state, policy)
+    deployed.drop_pending(deployed.find_arm(arm), pulls)
+    deployed.save(state)
 
 
 @deployed_group.command()
@@ -148,11 +148,11 @@ def add(
     """Add an arm that has no rewards yet."""
     from banditune.core.parsing import parse_value
 
-    found = load_deployed(state, policy)
+    deployed = load_deployed(state, policy)
     row = parse_value(features) if features else []
-    numbered = all(isinstance(arm, int) for arm in found.arms) and name.isdecimal()
-    found.add_arm(int(name) if numbered else name, row if isinstance(row, list) else [row])
-    found.save(state)
+    numbered = all(isinstance(arm, int) for arm in deployed.arms) and name.isdecimal()
+    deployed.add_arm(int(name) if numbered else name, row if isinstance(row, list) else [row])
+    deployed.save(state)
 
 
 @deployed_group.command(short_help="Never select an arm again.")
@@ -160,9 +160,9 @@ def retire(
     state: StateArgument, arm: Annotated[str, typer.Argument(help="The arm's name.")], policy: PolicyAgainOption = None
 ) -> None:
     """Never select an arm again. Its pending rewards are still accepted."""
-    found = load_deployed(state, policy)
-    found.retire_arm(found.find_arm(arm))
-    found.save(state)
+    deployed = load_deployed(state, policy)
+    deployed.retire_arm(deployed.find_arm(arm))
+    deployed.save(state)
 
 
 @deployed_group.command("show")

@@ -120,12 +120,12 @@ def bound(
 
     parsed_problem, steps = parse_problem_and_horizon(problem, horizon, arms=arms, prior=prior, names=names)
 
-    def work(progress: Any) -> Any:
+    def run_request(progress: Any) -> Any:
         return exact_values.compute_lower_bound(
             parsed_problem, horizon=steps, runs=runs, seed=seed, confidence=confidence
         )
 
-    run_and_print(work, json=json, output=output, context=context)
+    run_and_print(run_request, json=json, output=output, context=context)
 
 
 @exact_group.command(short_help="Compute the Gittins index of a Bernoulli arm.")
@@ -140,9 +140,9 @@ def gittins(
     from banditune.core.parsing import parse_value
     from banditune.exact.gittins import compute_gittins_index
 
-    def work(progress: Any) -> float:
+    def run_request(progress: Any) -> float:
         return compute_gittins_index(
             successes, failures, rounds_left=rounds_left, discount=discount, prior=parse_value(prior)
         )
 
-    typer.echo(f"{run_with_progress(work, quiet=False):.8f}")
+    typer.echo(f"{run_with_progress(run_request, quiet=False):.8f}")

@@ -66,7 +66,7 @@ def load_summaries(path: Path) -> list[Any]:
 
     registry = collect_policies()
 
-    def names(policy: str) -> tuple[str, ...] | None:
+    def list_parameter_names(policy: str) -> tuple[str, ...] | None:
         policy_class = registry.get(policy)
         return (
             None
@@ -74,7 +74,7 @@ def load_summaries(path: Path) -> list[Any]:
             else tuple(parameter.name for parameter in getattr(policy_class, "parameters", ()))
         )
 
-    return list(load_store_summaries(path, names))
+    return list(load_store_summaries(path, list_parameter_names))
 
 
 @app.command(short_help="Explain what the numbers assume.")
@@ -96,14 +96,14 @@ def doctor(device: RequiredDeviceOption = "auto", json: JsonOption = False) -> N
         build_spec(parse_policy("ucb1"), parse_problem("bernoulli", arms=3), horizon=1000),
         build_spec(parse_policy("linucb"), parse_problem("linear", arms=5, dims=3), horizon=100),
     ]
-    found = run_with_progress(lambda progress: examine_environment(specs, device), quiet=False)
+    report = run_with_progress(lambda progress: examine_environment(specs, device), quiet=False)
     if json:
         import json as codec
 
-        typer.echo(codec.dumps(found))
+        typer.echo(codec.dumps(report))
     else:
-        typer.echo(format_environment_check(found))
-    raise typer.Exit(0 if found["works"] else 1)
+        typer.echo(format_environment_check(report))
+    raise typer.Exit(0 if report["works"] else 1)
 
 
 @app.command("list", short_help="List policies, problems and tuners, with their parameters.")
@@ -125,8 +125,8 @@ def list_registry(json: JsonOption = False) -> None:
             origin = f" (from {entry['package']})" if entry["package"] else ""
             typer.echo(f"  {name.ljust(width)}  {entry['about']}{origin}")
             for parameter in entry["parameters"]:
-                whole = ", a whole number" if parameter["integer"] else ""
-                span = f"[{parameter['low']}, {parameter['high']}]{whole}"
+                suffix = ", a whole number" if parameter["integer"] else ""
+                span = f"[{parameter['low']}, {parameter['high']}]{suffix}"
                 typer.echo(f"  {' ' * width}    tunes {parameter['name']} in {span}, textbook {parameter['textbook']}")
             if entry["options"]:
                 options = ", ".join(f"{option}={value}" for option, value in entry["options"].items())
@@ -146,9 +146,9 @@ def examples(names: ExampleNames = None, output: ExamplesFolderOption = None) ->
         return
     if names:
         raise make_argument_error("output", "missing", "must name a folder for the examples, but got none.")
-    found = list_examples()
-    width = max(map(len, found))
-    for name, about in found.items():
+    descriptions = list_examples()
+    width = max(map(len, descriptions))
+    for name, about in descriptions.items():
         typer.echo(f"{name.ljust(width)}  {about}")
     typer.echo("\nwrite them by: banditune examples -o FOLDER")
 
@@ -185,8 +185,8 @@ def write_store_table(file: StoreArgument, output: TableOption, summary: Summary
     run_with_progress(lambda progress: export_store(file, output, all_regrets=not summary), quiet=True)
 
 
-def print_answer(found: Any, formatter: Callable[[Any], str], *, json: bool) -> None:
+def print_answer(answer: Any, formatter: Callable[[Any], str], *, json: bool) -> None:
     """Print a result as JSON or as text."""
     import json as codec
 
-    typer.echo(codec.dumps(found) if json else formatter(found))
+    typer.echo(codec.dumps(answer) if json else formatter(answer))

@@ -70,18 +70,18 @@ def fit(
     for path in filter(None, (output, save, plot)):
         check_writable(path)
 
-    def work(progress: Any) -> Any:
-        found = columns.read(logs, lambda rows: progress(rows, 0))
-        before.append(found.messages[0])
-        remarks.extend(found.notes)
+    def run_request(progress: Any) -> Any:
+        loaded = columns.read(logs, lambda rows: progress(rows, 0))
+        before.append(loaded.messages[0])
+        remarks.extend(loaded.notes)
         return fitting.fit(
-            found, model, per_arm=per_arm, intercept=intercept, arms=arms, horizon=horizon, confidence=confidence
+            loaded, model, per_arm=per_arm, intercept=intercept, arms=arms, horizon=horizon, confidence=confidence
         )
 
     before: list[str] = []
     remarks: list[str] = []
     result = run_and_print(
-        work,
+        run_request,
         json=json,
         output=save,
         plot=plot,
@@ -124,13 +124,13 @@ def backtest(
 
     parsed_policy = parse_policy(policy)
 
-    def work(progress: Any) -> Any:
-        found = columns.read(logs)
-        before.append(found.messages[0])
-        remarks.extend(found.notes)
+    def run_request(progress: Any) -> Any:
+        loaded = columns.read(logs)
+        before.append(loaded.messages[0])
+        remarks.extend(loaded.notes)
         return backtesting.backtest(
             parsed_policy,
-            found,
+            loaded,
             fit_settings=backtesting.FitSettings(model=model, per_arm=per_arm, intercept=intercept),
             share=share,
             horizon=horizon,
@@ -142,7 +142,9 @@ def backtest(
 
     before: list[str] = []
     remarks: list[str] = []
-    result = run_and_print(work, json=json, output=output, quiet=quiet, before=before, remarks=remarks, context=context)
+    result = run_and_print(
+        run_request, json=json, output=output, quiet=quiet, before=before, remarks=remarks, context=context
+    )
     exit_if_strict(result, strict)
 
 

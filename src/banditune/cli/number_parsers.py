@@ -11,9 +11,9 @@ def parse_integer(text: str) -> int:
     """Parse a whole number: 1000 or 1e3."""
     for read in (int, float):
         with suppress(ValueError, OverflowError):
-            found = read(text)
-            if int(found) == found:
-                return int(found)
+            value = read(text)
+            if int(value) == value:
+                return int(value)
     raise typer.BadParameter(f"must be a whole number such as 1000 or 1e3, but got {text!r}.")
 
 
@@ -27,8 +27,8 @@ def parse_number(text: str) -> float:
 
 def parse_share(text: str | float) -> float:
     """Parse a share, 2% or 0.02. A default is a number already."""
-    typed = str(text)
+    share = str(text)
     try:
-        return float(typed.removesuffix("%")) / 100 if typed.endswith("%") else float(typed)
+        return float(share.removesuffix("%")) / 100 if share.endswith("%") else float(share)
     except ValueError:
         raise typer.BadParameter(f"must be a share such as 2% or 0.02, but got {text!r}.") from None

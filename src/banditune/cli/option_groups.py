@@ -143,9 +143,9 @@ class IncludeOptions(OptionGroup):
 
     def parse(self, *, draws: bool = False) -> tuple[Any, ...]:
         """Return the words for `include`; a figure needs the curve."""
-        words = ["curve"] if self.curve or draws else []
-        words += ["robustness"] if self.robustness else []
-        return (*words, *parse_lower_bound(self.lower_bound))
+        included = ["curve"] if self.curve or draws else []
+        included += ["robustness"] if self.robustness else []
+        return (*included, *parse_lower_bound(self.lower_bound))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,23 +170,27 @@ def parse_lower_bound(requested: bool | None) -> tuple[Any, ...]:
 
 def expand_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Make a command in which groups of options become single options."""
-    own = signature(command, eval_str=True).parameters
+    parameters = signature(command, eval_str=True).parameters
     groups = {
-        name: found.annotation
-        for name, found in own.items()
-        if isinstance(found.annotation, type) and issubclass(found.annotation, OptionGroup)
+        name: parameter.annotation
+        for name, parameter in parameters.items()
+        if isinstance(parameter.annotation, type) and issubclass(parameter.annotation, OptionGroup)
     }
     options = {name: signature(group, eval_str=True).parameters for name, group in groups.items()}
 
     @wraps(command)
-    def call_with_groups(**given: Any) -> None:
-        built = {name: group(**{key: given.pop(key) for key in options[name]}) for name, group in groups.items()}
-        command(**built, **given)
+    def call_with_groups(**values: Any) -> None:
+        built = {name: group(**{key: values.pop(key) for key in options[name]}) for name, group in groups.items()}
+        command(**built, **values)
 
-    flat = [one for name, found in own.items() for one in (options[name].values() if name in groups else [found])]
+    flat = [
+        option
+        for name, parameter in parameters.items()
+        for option in (options[name].values() if name in groups else [parameter])
+    ]
     # Typer reads both.
     call_with_groups.__signature__ = Signature(  # type: ignore[attr-defined]
-        [one.replace(kind=one.KEYWORD_ONLY) for one in flat]
+        [option.replace(kind=option.KEYWORD_ONLY) for option in flat]
     )
-    call_with_groups.__annotations__ = {one.name: one.annotation for one in flat}
+    call_with_groups.__annotations__ = {option.name: option.annotation for option in flat}
     return call_with_groups

@@ -45,14 +45,14 @@ def paper(
     if output is not None:
         check_output_folder(output)
 
-    def work(progress: Any) -> Any:
+    def run_request(progress: Any) -> Any:
         run = Run(workers=workers, executor=executor, device=cast(Any, device), store=store, progress=progress)
         return reproduce(only=only, runs=runs, tunings=tunings, seed=seed, run=run)
 
     def format_progress(done: int, total: int) -> str:
         return f"{format_minutes(done)} of about {format_minutes(total)}"
 
-    result = run_with_progress(work, quiet=quiet, format_progress=format_progress, store=store)
+    result = run_with_progress(run_request, quiet=quiet, format_progress=format_progress, store=store)
     if output is not None:
         write_paper_folder(result, output)
     if json:

@@ -113,7 +113,7 @@ def run_with_progress(
     import threading
 
     outcome: dict[str, Any] = {}
-    bar = ProgressBar(shown=not quiet and sys.stderr.isatty(), format_progress=format_progress, quiet=quiet)
+    bar = ProgressBar(visible=not quiet and sys.stderr.isatty(), format_progress=format_progress, quiet=quiet)
 
     def run() -> None:
         try:
@@ -131,11 +131,11 @@ def run_with_progress(
         if store is None:
             raise
         bar.close()
-        kept = f"finished runs are in {store}, and the same command goes on from there"
+        advice = f"finished runs are in {store}, and the same command goes on from there"
         word, code = (
             ("ended by SIGTERM", EXIT_TERMINATED) if isinstance(sign, Terminated) else ("interrupted", EXIT_INTERRUPTED)
         )
-        exit_now(print_to_stderr(f"{word}; {kept}.", code))
+        exit_now(print_to_stderr(f"{word}; {advice}.", code))
     finally:
         bar.close()
     if "error" in outcome:
@@ -147,13 +147,13 @@ class ProgressBar:
     """A progress bar that appears only if the work takes more than a second."""
 
     def __init__(
-        self, *, shown: bool, format_progress: Callable[[int, int], str] = format_runs_done, quiet: bool = False
+        self, *, visible: bool, format_progress: Callable[[int, int], str] = format_runs_done, quiet: bool = False
     ) -> None:
-        self.shown, self.format_progress, self.quiet = shown, format_progress, quiet
+        self.visible, self.format_progress, self.quiet = visible, format_progress, quiet
         self.done = 0
         self.total = 0
         self.waited = 0
-        self.live: Any = None
+        self.progress_bar: Any = None
 
     def __call__(self, done: int, total: int) -> None:
         """Receive the progress from the working threads."""
@@ -163,17 +163,17 @@ class ProgressBar:
         """Print a line on work that starts now, above the bar."""
         if self.quiet:
             return
-        if self.live is not None:
-            self.live.console.print(line, highlight=False, soft_wrap=True)
+        if self.progress_bar is not None:
+            self.progress_bar.console.print(line, highlight=False, soft_wrap=True)
         else:
             print(line, file=sys.stderr, flush=True)
 
     def refresh(self) -> None:
         """Draw the bar; called ten times a second."""
         self.waited += 1
-        if not self.shown or self.waited < 8:
+        if not self.visible or self.waited < 8:
             return
-        if self.live is None:
+        if self.progress_bar is None:
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -183,18 +183,18 @@ class ProgressBar:
                 TextColumn("{task.fields[runs]}"),
                 TimeRemainingColumn(),
             )
-            self.live = Progress(*columns, console=Console(stderr=True), transient=True)
-            self.live.start()
-            self.live.add_task("getting ready (code and tables are made once)", total=None, runs="")
+            self.progress_bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self.progress_bar.start()
+            self.progress_bar.add_task("getting ready (code and tables are made once)", total=None, runs="")
         if self.done or self.total:
             text = self.format_progress(self.done, self.total)
             doing = "simulating" if self.total else "reading"
-            self.live.update(0, description=doing, completed=self.done, total=self.total or None, runs=text)
+            self.progress_bar.update(0, description=doing, completed=self.done, total=self.total or None, runs=text)
 
     def close(self) -> None:
         """Remove the bar."""
-        if self.live is not None:
-            self.live.stop()
+        if self.progress_bar is not None:
+            self.progress_bar.stop()
 
 
 def print_to_stderr(error: object, code: int = 0) -> int:

@@ -29,13 +29,13 @@ def parse_problem_and_horizon(name: str, horizon: int | None, **options: Any) ->
     """Make a problem from its name, and return it with the given horizon or that of the problem's file."""
     from banditune.core.errors import InvalidRequest
 
-    found = parse_problem_file(name, **options)
-    steps = found.horizon if horizon is None else horizon
+    problem_file = parse_problem_file(name, **options)
+    steps = problem_file.horizon if horizon is None else horizon
     if steps is None:
         raise InvalidRequest(
             "the number of steps in a run is missing; give it as --horizon.", argument="horizon", code="missing"
         )
-    return found.problem, steps
+    return problem_file.problem, steps
 
 
 def parse_problem(name: str, **options: Any) -> Any:
@@ -85,37 +85,37 @@ def parse_problem_file(name: str, **options: Any) -> Any:
 
 def parse_ranges(values: list[str] | None) -> dict[str, tuple[float, float]] | None:
     """Parse ranges of parameters, each NAME=LOW:HIGH. If a parameter is given twice, the last range wins."""
-    found = {}
-    for one in values or ():
-        name, _, ends = one.partition("=")
+    ranges = {}
+    for text in values or ():
+        name, _, ends = text.partition("=")
         low, _, high = ends.partition(":")
         try:
-            found[name.strip()] = float(low), float(high)
+            ranges[name.strip()] = float(low), float(high)
         except ValueError:
             from banditune.core.errors import InvalidRequest
 
             raise InvalidRequest(
-                f"--range must be NAME=LOW:HIGH, such as gamma=0:3, but got {one!r}.",
+                f"--range must be NAME=LOW:HIGH, such as gamma=0:3, but got {text!r}.",
                 argument="ranges",
                 code="wrong-type",
             ) from None
-    return found or None
+    return ranges or None
 
 
-def parse_fixed(given: list[str] | None) -> dict[str, float] | None:
+def parse_fixed(texts: list[str] | None) -> dict[str, float] | None:
     """Parse parameters that are not searched, each NAME=VALUE."""
-    found = {}
-    for one in given or ():
-        name, _, value = one.partition("=")
+    fixed = {}
+    for text in texts or ():
+        name, _, value = text.partition("=")
         try:
-            found[name.strip()] = float(value)
+            fixed[name.strip()] = float(value)
         except ValueError:
             from banditune.core.errors import InvalidRequest
 
             raise InvalidRequest(
-                f"--fix must be NAME=VALUE, such as epsilon=0.1, but got {one!r}.", argument="fixed", code="wrong-type"
+                f"--fix must be NAME=VALUE, such as epsilon=0.1, but got {text!r}.", argument="fixed", code="wrong-type"
             ) from None
-    return found or None
+    return fixed or None
 
 
 def parse_tuner(name: str) -> Any:

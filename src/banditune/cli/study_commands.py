@@ -52,7 +52,7 @@ def tune(
     """Find the parameter value with the lowest Bayes regret."""
     from banditune.study import tuning
 
-    def work(progress: Any) -> Any:
+    def run_request(progress: Any) -> Any:
         parsed_problem, horizon = problem.parse()
         return tuning.tune(
             parse_policy(policy),
@@ -67,7 +67,7 @@ def tune(
             run=run.parse(progress),
         )
 
-    result = run_and_print(work, **output.select_printing(), store=run.store, context=context)
+    result = run_and_print(run_request, **output.select_printing(), store=run.store, context=context)
     exit_if_strict(result, output.strict)
 
 
@@ -91,7 +91,7 @@ def curve(
     from banditune.study import simulating
     from banditune.study.settings import Search
 
-    def work(progress: Any) -> Any:
+    def run_request(progress: Any) -> Any:
         parsed_problem, horizon = problem.parse()
         return simulating.curve(
             parse_policy(policy),
@@ -105,7 +105,7 @@ def curve(
             run=run.parse(progress),
         )
 
-    result = run_and_print(work, **output.select_printing(), store=run.store, context=context)
+    result = run_and_print(run_request, **output.select_printing(), store=run.store, context=context)
     exit_if_strict(result, output.strict)
 
 
@@ -128,7 +128,7 @@ def compare(
 
     parsed_problem, horizon = problem.parse()
 
-    def work(progress: Any) -> Any:
+    def run_request(progress: Any) -> Any:
         return comparing.compare(
             [parse_policy(policy) for policy in policies],
             parsed_problem,
@@ -141,5 +141,5 @@ def compare(
             run=run.parse(progress),
         )
 
-    result = run_and_print(work, **output.select_printing(), store=run.store, context=context)
+    result = run_and_print(run_request, **output.select_printing(), store=run.store, context=context)
     exit_if_strict(result, output.strict)

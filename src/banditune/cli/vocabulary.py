@@ -59,5 +59,5 @@ def iterate_flags(command: Any) -> Iterator[tuple[str, tuple[str, str | None]]]:
         flags = [flag for flag in parameter.opts if flag.startswith("--")]
         if flags:
             yield parameter.name, (flags[0], next(iter(parameter.secondary_opts), None))
-    for inner in getattr(command, "commands", {}).values():
-        yield from iterate_flags(inner)
+    for subcommand in getattr(command, "commands", {}).values():
+        yield from iterate_flags(subcommand)

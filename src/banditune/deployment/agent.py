@@ -83,9 +83,9 @@ class PolicyAgent:
             self._act, (step_kernel.CHOOSE, self.memory, *self._shared, 0, 0, 0.0), f"the policy {policy.name!r}"
         )
 
-    def _run_step(self, what: int, step: int = 0, arm: int = 0, reward: float = 0.0) -> float:
+    def _run_step(self, action: int, step: int = 0, arm: int = 0, reward: float = 0.0) -> float:
         try:
-            return self._act(what, self.memory, *self._shared, step, arm, reward)  # type: ignore[no-any-return]
+            return self._act(action, self.memory, *self._shared, step, arm, reward)  # type: ignore[no-any-return]
         except Exception as error:
             raise SimulationError(
                 f"the policy {self.policy.name!r} failed: {type(error).__name__}: {error}."
@@ -97,21 +97,21 @@ class PolicyAgent:
         An arm without rewards counts with the mean of all arms; without any rewards, with the middle of the range.
         """
         if waiting is None:
-            chosen = self._run_step(step_kernel.CHOOSE, step)
+            choice = self._run_step(step_kernel.CHOOSE, step)
         else:
             self.facts[step_kernel.PENDING_ROW] = waiting
-            chosen = self._run_step(
+            choice = self._run_step(
                 step_kernel.CHOOSE_WITH_PENDING, step, reward=0.0 if self.policy.rewards == "real" else 0.5
             )
-        if 0 <= chosen < self.facts.shape[1] and chosen == int(chosen):
-            return int(chosen)
-        if chosen in self.policy.failure_messages:
+        if 0 <= choice < self.facts.shape[1] and choice == int(choice):
+            return int(choice)
+        if choice in self.policy.failure_messages:
             raise SimulationError(
-                f"{self.policy.failure_messages[int(chosen)]} (the policy {self.policy.name!r}, deployed)."
+                f"{self.policy.failure_messages[int(choice)]} (the policy {self.policy.name!r}, deployed)."
             )
         raise SimulationError(
             f"an arm must be a whole number from 0 to {self.facts.shape[1] - 1}, but the policy {self.policy.name!r} chose "
-            f"{chosen:g} at step {step}."
+            f"{choice:g} at step {step}."
         )
 
     def learn(self, step: int, arm: int, reward: float) -> None:

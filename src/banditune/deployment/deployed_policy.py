@@ -104,7 +104,7 @@ class DeployedPolicy:
         self._agent = agent
         self._retired = retired
         self._names = [arm.name for arm in present]
-        self._places = {arm.name: place for place, arm in enumerate(present)}
+        self._positions = {arm.name: position for position, arm in enumerate(present)}
         self._features = [arm.features for arm in present]
         self._pulls = [arm.pulls for arm in present]
         self._unseen = self._pulls.count(0)
@@ -113,11 +113,14 @@ class DeployedPolicy:
 
     def _learn_from_retired(self, retired: dict[ArmName, ArmState]) -> Policy:
         """Return the policy with what it learns from retired arms about the others."""
-        known = [arm for arm in retired.values() if arm.pulls]
-        if not known:
+        arms_with_rewards = [arm for arm in retired.values() if arm.pulls]
+        if not arms_with_rewards:
             return self._policy
-        pulls, totals = np.array([arm.pulls for arm in known], float), np.array([arm.total for arm in known])
-        return self._policy.learn_from_retired_arms(make_feature_matrix(known).T, pulls, totals)
+        pulls, totals = (
+            np.array([arm.pulls for arm in arms_with_rewards], float),
+            np.array([arm.total for arm in arms_with_rewards]),
+        )
+        return self._policy.learn_from_retired_arms(make_feature_matrix(arms_with_rewards).T, pulls, totals)
 
     @property
     def arms(self) -> tuple[ArmName, ...]:
@@ -172,10 +175,10 @@ class DeployedPolicy:
             If the policy fails.
         """
         with self._lock:
-            place = self._choose_place()
-            self._pending[place] += 1
+            position = self._choose_position()
+            self._pending[position] += 1
             self._steps += 1
-            return self._names[place]
+            return self._names[position]
 
     def select_arms(self, count: int) -> list[ArmName]:
         """Select arms for several pulls at once.
@@ -200,11 +203,11 @@ class DeployedPolicy:
         with self._lock:
             return [self.select_arm() for _ in range(check_integer("count", count, 0))]
 
-    def _choose_place(self) -> int:
+    def _choose_position(self) -> int:
         if self._unseen and self._policy.pulls_every_arm:
-            for place, count in enumerate(self._pulls):
-                if count == 0 and self._pending[place] == 0:
-                    return place
+            for position, count in enumerate(self._pulls):
+                if count == 0 and self._pending[position] == 0:
+                    return position
         if self._unseen == len(self._pulls) and not self._policy.prior_kind and any(self._pending):
             return self._pending.index(min(self._pending))
         if self._has_horizon_rule and self._steps >= self._state.horizon:
@@ -242,9 +245,9 @@ class DeployedPolicy:
             If the arm is unknown, or the policy cannot learn from this reward. Then nothing changes.
         """
         with self._lock:
-            paid = self._check_reward(arm, reward)
-            self._warn_unusual_rewards([(arm, paid)])
-            self._learn(arm, paid)
+            payoff = self._check_reward(arm, reward)
+            self._warn_unusual_rewards([(arm, payoff)])
+            self._learn(arm, payoff)
 
     def update_many(self, rewards: Iterable[tuple[ArmName, float]]) -> None:
         """Learn many rewards, in order. All are checked before the first is learnt.
@@ -260,21 +263,21 @@ class DeployedPolicy:
             If an arm is unknown, or the policy cannot learn from a reward. Then nothing changes.
         """
         with self._lock:
-            paid = [(arm, self._check_reward(arm, reward)) for arm, reward in rewards]
-            self._warn_unusual_rewards(paid)
-            for arm, reward in paid:
+            payoff = [(arm, self._check_reward(arm, reward)) for arm, reward in rewards]
+            self._warn_unusual_rewards(payoff)
+            for arm, reward in payoff:
                 self._learn(arm, reward)
 
     def _check_reward(self, arm: Any, reward: Any) -> float:
         """Return a reward as a number, or raise `InvalidRequest` if the arm or the reward is not valid."""
-        self._check_arm(arm, self._places, self._retired)
+        self._check_arm(arm, self._positions, self._retired)
         try:
-            paid = float(reward) if not isinstance(reward, str) else math.nan
+            payoff = float(reward) if not isinstance(reward, str) else math.nan
         except (TypeError, ValueError, OverflowError):
-            paid = math.nan
+            payoff = math.nan
         kind = self._policy.rewards
-        good = abs(paid) <= MAX_ABS_REWARD if kind == "real" else 0 <= paid <= 1
-        if not good or (kind == "binary" and paid not in (0, 1)):
+        is_allowed = abs(payoff) <= MAX_ABS_REWARD if kind == "real" else 0 <= payoff <= 1
+        if not is_allowed or (kind == "binary" and payoff not in (0, 1)):
             expected = {"real": f"a number up to {MAX_ABS_REWARD:g}", "unit": "a number in [0, 1]", "binary": "0 or 1"}[
                 kind
             ]
@@ -283,16 +286,16 @@ class DeployedPolicy:
                 argument="reward",
                 code="out-of-range",
             )
-        return paid
+        return payoff
 
     def _warn_unusual_rewards(self, rewards: list[tuple[ArmName, float]]) -> None:
         """Warn once about rewards outside [0, 1]. The policy continues, because a service should not stop for that."""
         if self._warned or self._state.rewards == "real":
             return
-        for arm, paid in rewards:
-            if not 0 <= paid <= 1:
+        for arm, payoff in rewards:
+            if not 0 <= payoff <= 1:
                 warnings.warn(
-                    f"{arm!r} paid {paid:g}, but {self._policy.name} was tuned for rewards in [0, 1] and explores too "
+                    f"{arm!r} paid {payoff:g}, but {self._policy.name} was tuned for rewards in [0, 1] and explores too "
                     "little or too much for others: scale rewards to [0, 1], or tune on a problem that pays such rewards. "
                     "The reward is learnt nevertheless. This warning is given once per policy that is created or loaded.",
                     stacklevel=3,
@@ -312,28 +315,30 @@ class DeployedPolicy:
                 f"the arm must be one of {names}, but got {arm!r:.60}.", argument="arm", code="unknown-name"
             )
 
-    def _learn(self, arm: ArmName, paid: float) -> None:
-        place = self._places.get(arm)
-        if place is None:
-            self._learn_late(self._retired[arm], paid)
+    def _learn(self, arm: ArmName, payoff: float) -> None:
+        position = self._positions.get(arm)
+        if position is None:
+            self._learn_late(self._retired[arm], payoff)
             return
         # A reward of an arm without pending pulls is a step that comes now.
-        is_new_step = self._pending[place] == 0
-        self._agent.learn(self._steps if is_new_step else self._steps - 1, place, paid)
-        self._unseen -= self._pulls[place] == 0
-        self._pulls[place] += 1
+        is_new_step = self._pending[position] == 0
+        self._agent.learn(self._steps if is_new_step else self._steps - 1, position, payoff)
+        self._unseen -= self._pulls[position] == 0
+        self._pulls[position] += 1
         if is_new_step:
             self._steps += 1
         else:
-            self._pending[place] -= 1
+            self._pending[position] -= 1
 
-    def _learn_late(self, arm: ArmState, paid: float) -> None:
+    def _learn_late(self, arm: ArmState, payoff: float) -> None:
         """Learn a reward of a retired arm. A policy with features also learns from it about other arms."""
-        late = replace(arm, pulls=arm.pulls + 1, total=arm.total + paid, pending_pulls=max(0, arm.pending_pulls - 1))
+        updated = replace(
+            arm, pulls=arm.pulls + 1, total=arm.total + payoff, pending_pulls=max(0, arm.pending_pulls - 1)
+        )
         if self._policy.needs_features:
-            self._rebuild_agent((*self._collect_present_arms(), *(self._retired | {arm.name: late}).values()))
+            self._rebuild_agent((*self._collect_present_arms(), *(self._retired | {arm.name: updated}).values()))
             return
-        self._retired[arm.name] = late
+        self._retired[arm.name] = updated
         self._steps += 1 if arm.pending_pulls == 0 else 0
 
     def drop_pending(self, arm: ArmName, pulls: int = 1) -> None:
@@ -352,9 +357,9 @@ class DeployedPolicy:
             If the arm is unknown, or has fewer pending pulls.
         """
         with self._lock:
-            self._check_arm(arm, self._places, self._retired)
-            place = self._places.get(arm)
-            waits = self._retired[arm].pending_pulls if place is None else self._pending[place]
+            self._check_arm(arm, self._positions, self._retired)
+            position = self._positions.get(arm)
+            waits = self._retired[arm].pending_pulls if position is None else self._pending[position]
             dropped = convert_to_integer(pulls)
             if dropped is None or not 0 <= dropped <= waits:
                 if not waits:
@@ -362,10 +367,10 @@ class DeployedPolicy:
                     raise InvalidRequest(text, argument="pulls", code="out-of-range")
                 text = f"must be a whole number from 0 to {waits}, the pending pulls of {arm!r}, not {pulls!r}."
                 raise make_argument_error("pulls", "out-of-range", text)
-            if place is None:
+            if position is None:
                 self._retired[arm] = replace(self._retired[arm], pending_pulls=waits - dropped)
             else:
-                self._pending[place] -= dropped
+                self._pending[position] -= dropped
             self._steps -= dropped
 
     def add_arm(self, name: ArmName, features: Iterable[float] = ()) -> None:
@@ -385,7 +390,7 @@ class DeployedPolicy:
             If the name is taken, the features do not fit, or there are too many arms.
         """
         with self._lock:
-            if str(name) in map(str, (*self._places, *self._retired)):
+            if str(name) in map(str, (*self._positions, *self._retired)):
                 raise InvalidRequest(
                     f"the name of a new arm must be new, but {name!r} is or was an arm.",
                     argument="name",
@@ -398,8 +403,10 @@ class DeployedPolicy:
                     argument="name",
                     code="too-large",
                 )
-            known = [arm.features for arm in (*present, *self._retired.values())]
-            new = ArmState(check_arm_name(name), features=add_known_intercept(read_feature_row(features), known))
+            arms_with_rewards = [arm.features for arm in (*present, *self._retired.values())]
+            new = ArmState(
+                check_arm_name(name), features=add_known_intercept(read_feature_row(features), arms_with_rewards)
+            )
             self._rebuild_agent((*present, new, *self._retired.values()))
 
     def retire_arm(self, name: ArmName) -> None:
@@ -418,7 +425,7 @@ class DeployedPolicy:
             If the arm is unknown or retired already, or if it is the last one.
         """
         with self._lock:
-            self._check_arm(name, self._places, self._retired)
+            self._check_arm(name, self._positions, self._retired)
             if name in self._retired:
                 raise InvalidRequest(
                     f"an arm must be active to be retired, but {name!r} is retired already.",
@@ -442,7 +449,7 @@ class DeployedPolicy:
             The name of the arm; the text itself if there is no such arm.
         """
         with self._lock:
-            return next((name for name in (*self._places, *self._retired) if str(name) == text), text)
+            return next((name for name in (*self._positions, *self._retired) if str(name) == text), text)
 
     def _collect_present_arms(self) -> tuple[ArmState, ...]:
         pulls, totals = self._agent.recall()

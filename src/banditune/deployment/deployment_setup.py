@@ -111,9 +111,10 @@ def deploy(
         raise refuse_external_policy(policy.name, params if isinstance(params, Mapping) else {})
     horizon = check_count("horizon", horizon, most=MAX_HORIZON)
     table = read_feature_rows(features)
-    known = resolve_arm_names(names, arms, table)
+    arm_names = resolve_arm_names(names, arms, table)
     (row,) = make_parameter_rows(
-        SimulationSpec(policy, DeployedArms(len(known)), horizon), None if params is None else make_params_row(params)
+        SimulationSpec(policy, DeployedArms(len(arm_names)), horizon),
+        None if params is None else make_params_row(params),
     )
     state = DeploymentState(
         describe(policy),
@@ -122,7 +123,9 @@ def deploy(
         check_count("seed", seed, 0),
         check_choice("pending", policy.pending_rewards if pending is None else pending, PENDING_MODES),
         (0, 0),
-        tuple(ArmState(name, features=row) for name, row in zip(known, table or [()] * len(known), strict=True)),
+        tuple(
+            ArmState(name, features=row) for name, row in zip(arm_names, table or [()] * len(arm_names), strict=True)
+        ),
         check_choice("rewards", rewards, TUNED_REWARD_KINDS),
         parse_range_limits(searched or {}),
     )
@@ -250,20 +253,20 @@ def resolve_arm_names(names: Any, arms: Any, table: list[Any]) -> list[ArmName]:
             "names", "wrong-type", f"must be a list of names, one per arm, but got {names!r:.80}."
         )
     if names is None:
-        found: list[ArmName] = list(
+        arm_names: list[ArmName] = list(
             range(check_count("arms", len(table) if arms is None else arms, 1, MAX_DEPLOYED_ARMS))
         )
     else:
-        found = [check_arm_name(name) for name in names]
-    if (arms is not None and arms != len(found)) or (table and len(table) != len(found)):
-        counts = f"{len(found)} names" if names is not None else f"{len(found)} arms"
+        arm_names = [check_arm_name(name) for name in names]
+    if (arms is not None and arms != len(arm_names)) or (table and len(table) != len(arm_names)):
+        counts = f"{len(arm_names)} names" if names is not None else f"{len(arm_names)} arms"
         raise InvalidRequest(
             f"names, arms and features must be of the same number, but got {counts}, arms={arms!r} and {len(table)} "
             "rows of features.",
             argument="names",
             code="conflict",
         )
-    return found
+    return arm_names
 
 
 def make_params_row(params: Any) -> Any:

@@ -137,35 +137,35 @@ def parse_state(text: str) -> DeploymentState:
             code="too-large",
         )
     try:
-        found = json.loads(text, parse_constant=_refuse_constant)
+        data = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise InvalidRequest(
             f"a state must be JSON as `DeployedPolicy.save` writes it, but: {error!s:.200}.", code="file-format"
         ) from error
-    if isinstance(found, dict) and isinstance(found.get("kind"), str):
+    if isinstance(data, dict) and isinstance(data.get("kind"), str):
         raise InvalidRequest(
             "a state of a deployed policy must be given, but this is a {:.40}; make a state from a tuning with {}.",
-            *(found["kind"], Wording("tuning.deploy()", "`banditune deploy`")),
+            *(data["kind"], Wording("tuning.deploy()", "`banditune deploy`")),
             code="file-format",
         )
-    if not isinstance(found, dict) or found.get("format") != STATE_FORMAT:
+    if not isinstance(data, dict) or data.get("format") != STATE_FORMAT:
         raise InvalidRequest(
-            f"a state must be a JSON object whose `format` is {STATE_FORMAT!r}, but this is {found!r:.80}.",
+            f"a state must be a JSON object whose `format` is {STATE_FORMAT!r}, but this is {data!r:.80}.",
             code="file-format",
         )
-    if found.get("version") not in (1, 2, STATE_VERSION) or isinstance(found["version"], bool):
+    if data.get("version") not in (1, 2, STATE_VERSION) or isinstance(data["version"], bool):
         raise InvalidRequest(
-            f"the version of a state must be 1, 2 or {STATE_VERSION}, but it is {found.get('version')!r:.40}; a "
+            f"the version of a state must be 1, 2 or {STATE_VERSION}, but it is {data.get('version')!r:.40}; a "
             "newer banditune may have written it.",
             code="schema-version",
         )
-    if found["version"] == 1:
-        found = {"rewards": "real"} | found
+    if data["version"] == 1:
+        data = {"rewards": "real"} | data
     old_names: Mapping[str, str] = {}
-    if found["version"] < STATE_VERSION:
-        found, old_names = {"searched": {}} | found, OLD_FIELD_NAMES
+    if data["version"] < STATE_VERSION:
+        data, old_names = {"searched": {}} | data, OLD_FIELD_NAMES
     field_names = ("format", "version", *(f.name for f in fields(DeploymentState)))
-    data = _require_fields("a state", found, field_names, old_names)
+    data = _require_fields("a state", data, field_names, old_names)
     pending = data["pending"]
     if pending not in PENDING_MODES:
         raise _make_field_error("pending", f"one of {PENDING_MODES}", pending)
@@ -189,13 +189,13 @@ def parse_state(text: str) -> DeploymentState:
 
 def parse_range_limits(searched: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
     """Return both ends of searched ranges as numbers."""
-    found = {}
+    limits = {}
     for name, ends in searched.items():
         pair = _require_list("searched_range", list(ends) if isinstance(ends, tuple) else ends, 2)
         if len(pair) != 2:
             raise _make_field_error("searched_range", "two numbers per parameter", pair)
-        found[str(name)] = _parse_number("searched_range", pair[0]), _parse_number("searched_range", pair[1])
-    return found
+        limits[str(name)] = _parse_number("searched_range", pair[0]), _parse_number("searched_range", pair[1])
+    return limits
 
 
 def check_arm_states(arms: tuple[ArmState, ...]) -> None:
@@ -221,25 +221,25 @@ def check_arm_states(arms: tuple[ArmState, ...]) -> None:
         )
 
 
-def _make_field_error(name: str, requirement: str, found: Any) -> InvalidRequest:
+def _make_field_error(name: str, requirement: str, value: Any) -> InvalidRequest:
     """Make the error for a field of a state that holds something else."""
-    return InvalidRequest(f"`{name}` of a state must be {requirement}, but got {found!r:.60}.", code="bad-data")
+    return InvalidRequest(f"`{name}` of a state must be {requirement}, but got {value!r:.60}.", code="bad-data")
 
 
-def _parse_number(name: str, value: Any, most: float = 1e300) -> float:
+def _parse_number(name: str, value: Any, limit: float = 1e300) -> float:
     """Return a finite number, or raise `InvalidRequest`."""
-    found = convert_to_number(value)
-    if not -most <= found <= most:
-        raise _make_field_error(name, f"finite numbers up to {most:g}", value)
-    return found
+    number = convert_to_number(value)
+    if not -limit <= number <= limit:
+        raise _make_field_error(name, f"finite numbers up to {limit:g}", value)
+    return number
 
 
 def _parse_whole(name: str, value: Any, low: int, high: int) -> int:
     """Return a whole number within bounds, or raise `InvalidRequest`."""
-    found = convert_to_integer(value)
-    if found is None or not low <= found <= high:
+    number = convert_to_integer(value)
+    if number is None or not low <= number <= high:
         raise _make_field_error(name, f"a whole number from {low} to {high}", value)
-    return found
+    return number
 
 
 def check_arm_name(name: Any) -> ArmName:
@@ -256,9 +256,9 @@ def check_arm_name(name: Any) -> ArmName:
     return name  # type: ignore[no-any-return]
 
 
-def _parse_arm(found: Any, old_names: Mapping[str, str]) -> ArmState:
+def _parse_arm(data: Any, old_names: Mapping[str, str]) -> ArmState:
     field_names = tuple(f.name for f in fields(ArmState))
-    data = _require_fields("an arm", _require_object("arms", found), field_names, old_names)
+    data = _require_fields("an arm", _require_object("arms", data), field_names, old_names)
     if not isinstance(data["retired"], bool):
         raise _make_field_error("retired", "true or false", data["retired"])
     return ArmState(
@@ -274,17 +274,17 @@ def _parse_arm(found: Any, old_names: Mapping[str, str]) -> ArmState:
     )
 
 
-def _parse_policy(found: Any) -> Mapping[str, Any]:
-    data = _require_object("policy", found)
-    if not isinstance(data.get("name"), str):
-        raise InvalidRequest(f"the policy of a state must have a name, but it is {data!r:.80}.", code="bad-data")
-    return data
+def _parse_policy(data: Any) -> Mapping[str, Any]:
+    policy = _require_object("policy", data)
+    if not isinstance(policy.get("name"), str):
+        raise InvalidRequest(f"the policy of a state must have a name, but it is {policy!r:.80}.", code="bad-data")
+    return policy
 
 
-def _parse_stream_position(found: Any) -> tuple[int, int]:
-    pair = _require_list("stream_position", found, 2)
+def _parse_stream_position(data: Any) -> tuple[int, int]:
+    pair = _require_list("stream_position", data, 2)
     if len(pair) != 2:
-        raise _make_field_error("stream_position", "two numbers", found)
+        raise _make_field_error("stream_position", "two numbers", data)
     first, second = (_parse_whole("stream_position", value, 0, 2**32 - 1) for value in pair)
     return first, second
 
@@ -293,25 +293,25 @@ def _refuse_constant(word: str) -> None:
     raise ValueError(f"{word} is not a finite number")
 
 
-def _require_object(name: str, found: Any) -> dict[str, Any]:
-    if not isinstance(found, dict):
-        raise _make_field_error(name, "objects", found)
-    return found
+def _require_object(name: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _make_field_error(name, "objects", value)
+    return value
 
 
-def _require_list(name: str, found: Any, most: int) -> list[Any]:
-    if not isinstance(found, list) or len(found) > most:
-        raise _make_field_error(name, f"a list of at most {most}", found)
-    return found
+def _require_list(name: str, value: Any, limit: int) -> list[Any]:
+    if not isinstance(value, list) or len(value) > limit:
+        raise _make_field_error(name, f"a list of at most {limit}", value)
+    return value
 
 
 def _require_fields(
-    what: str, found: dict[str, Any], field_names: tuple[str, ...], old_names: Mapping[str, str]
+    title: str, data: dict[str, Any], field_names: tuple[str, ...], old_names: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the fields by their present names. `old_names` maps these to the names in `found`."""
+    """Return the fields by their present names. `old_names` maps these to the names in `data`."""
     names = {old_names.get(name, name): name for name in field_names}
-    if sorted(found) != sorted(names):
+    if sorted(data) != sorted(names):
         raise InvalidRequest(
-            f"{what} must hold the fields {sorted(names)}, but got {sorted(found)!r:.200}.", code="file-format"
+            f"{title} must hold the fields {sorted(names)}, but got {sorted(data)!r:.200}.", code="file-format"
         )
-    return {names[key]: value for key, value in found.items()}
+    return {names[key]: value for key, value in data.items()}

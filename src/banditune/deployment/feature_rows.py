@@ -50,5 +50,5 @@ def read_feature_row(features: Any) -> tuple[float, ...]:
 
 def add_known_intercept(row: tuple[float, ...], known: list[tuple[float, ...]]) -> tuple[float, ...]:
     """Return a row of features, with a leading 1 if all known rows have one and only that is missing."""
-    misses_one = bool(row) and all(len(other) == len(row) + 1 and other[0] == 1 for other in known)
+    misses_one = bool(row) and all(len(known_row) == len(row) + 1 and known_row[0] == 1 for known_row in known)
     return (1.0, *row) if misses_one else row

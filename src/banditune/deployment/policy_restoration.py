@@ -74,10 +74,10 @@ def check_deployable(policy: Policy, state: DeploymentState) -> None:
 def check_reward_totals(policy: Policy, arms: tuple[ArmState, ...]) -> None:
     """Check that each total is possible for this number of rewards of the policy's kind."""
     for arm in arms:
-        within = (
+        is_possible = (
             0 <= arm.total <= arm.pulls if policy.rewards != "real" else abs(arm.total) <= MAX_ABS_REWARD * arm.pulls
         )
-        if not within or (policy.rewards == "binary" and arm.total != math.floor(arm.total)):
+        if not is_possible or (policy.rewards == "binary" and arm.total != math.floor(arm.total)):
             raise InvalidRequest(
                 f"the total of an arm must be one that {arm.pulls} rewards of {policy.name} can have "
                 f"({policy.rewards}), but that of {arm.name!r} is {arm.total!r}.",
@@ -87,10 +87,10 @@ def check_reward_totals(policy: Policy, arms: tuple[ArmState, ...]) -> None:
 
 def check_deployed_params(policy: Policy, params: Mapping[str, float]) -> list[float]:
     """Return the row of parameters. They may lie outside the range that is searched by default."""
-    wanted = [parameter.name for parameter in policy.parameters]
-    if sorted(params) != sorted(wanted):
+    names = [parameter.name for parameter in policy.parameters]
+    if sorted(params) != sorted(names):
         raise InvalidRequest(
-            f"the parameters of {policy.name} are {wanted}, but the state has {sorted(params)!r:.80}.", code="bad-data"
+            f"the parameters of {policy.name} are {names}, but the state has {sorted(params)!r:.80}.", code="bad-data"
         )
     for parameter in policy.parameters:
         least, most = policy.limits(parameter.name)
@@ -102,7 +102,7 @@ def check_deployed_params(policy: Policy, params: Mapping[str, float]) -> list[f
                 argument=parameter.name,
                 code="out-of-range",
             )
-    return [params[name] for name in wanted] or [0.0]
+    return [params[name] for name in names] or [0.0]
 
 
 def restore_state_policy(
@@ -130,8 +130,8 @@ def load_own_policy(source: str) -> Policy | None:
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
         if file and Path(file).resolve() == Path(path) and hasattr(module, name):
-            found = getattr(module, name)
-            return cast(Policy, found() if isinstance(found, type) else found)
+            record = getattr(module, name)
+            return cast(Policy, record() if isinstance(record, type) else record)
     return cast(Policy, load_from_file("policy", source, Policy, {}))
 
 
@@ -140,20 +140,24 @@ def restore_policy(
 ) -> Policy:
     """Restore the policy that a file describes: check the one passed, or build it from the registry."""
     options = {key: _convert_to_lists(value) for key, value in config.items()}
-    name, own = options.pop("name", None), options.pop(OWN_CODE_KEY, None)
+    name, own_code = options.pop("name", None), options.pop(OWN_CODE_KEY, None)
     if policy is not None:
         policy = _fill_open_options(policy, config)
-        given = describe(policy) if isinstance(policy, Policy) else policy
+        description = describe(policy) if isinstance(policy, Policy) else policy
         # A user's code may have moved to another file. Older files do not hold that it is a user's.
-        same = isinstance(given, dict) and given | {OWN_CODE_KEY: None} == {"name": name, **options, OWN_CODE_KEY: None}
-        if not same or (own and OWN_CODE_KEY not in given):
+        is_same = isinstance(description, dict) and description | {OWN_CODE_KEY: None} == {
+            "name": name,
+            **options,
+            OWN_CODE_KEY: None,
+        }
+        if not is_same or (own_code and OWN_CODE_KEY not in description):
             raise InvalidRequest(
-                f"the policy must be the one {of}, {dict(config)!r:.200}, but got {given!r:.200}.",
+                f"the policy must be the one {of}, {dict(config)!r:.200}, but got {description!r:.200}.",
                 argument="policy",
                 code="conflict",
             )
         return policy
-    if own or not isinstance(name, str) or name not in registry:
+    if own_code or not isinstance(name, str) or name not in registry:
         text = "a policy of your own must be passed again, but got none for {!r:.60}: {}."
         raise InvalidRequest(text, name, call, argument="policy", code="missing")
     try:

@@ -39,7 +39,7 @@ PULLS_ROW, TOTALS_ROW, PENDING_ROW = 0, 1, 2
 """Rows of `facts`, with one number per arm."""
 
 
-def run_agent_step(what, floats, imagined, features, options, params, draws, facts, horizon, step, arm, reward):
+def run_agent_step(action, floats, imagined, features, options, params, draws, facts, horizon, step, arm, reward):
     """Run one action: choose an arm, learn a reward, write pulls and totals into `facts`, or rebuild the memory.
 
     `floats` holds the memory and scratch arrays. `step` is that of a choice or a reward, `arm` that of a reward.
@@ -51,19 +51,19 @@ def run_agent_step(what, floats, imagined, features, options, params, draws, fac
     memory, scratch = split_floats(floats, setting)
     state = view(memory, setting)
     stream = Stream(int(draws[0]), int(draws[1]), draws[2:])
-    if what in (RECALL, CHOOSE_WITH_PENDING):
+    if action in (RECALL, CHOOSE_WITH_PENDING):
         recall(state, setting, facts[PULLS_ROW], facts[TOTALS_ROW])
-    if what == CHOOSE_WITH_PENDING:
+    if action == CHOOSE_WITH_PENDING:
         add_pending(facts, reward)
         clear_memory(imagined)
         memory, scratch = split_floats(imagined, setting)
         state = view(memory, setting)
-    if what in (RESUME, CHOOSE_WITH_PENDING):
+    if action in (RESUME, CHOOSE_WITH_PENDING):
         start(state, setting)
         resume(state, setting, params, facts[PULLS_ROW], facts[TOTALS_ROW])
-    if what == LEARN:
+    if action == LEARN:
         update(state, setting, step, params, arm, reward, stream)
-    if what in (CHOOSE, CHOOSE_WITH_PENDING):
+    if action in (CHOOSE, CHOOSE_WITH_PENDING):
         return float(select_arm(state, scratch, setting, step, params, stream))
     return 0.0
 
@@ -76,10 +76,10 @@ def add_pending(facts, middle):
     for arm in range(facts.shape[1]):
         pulls += facts[PULLS_ROW, arm]
         total += facts[TOTALS_ROW, arm]
-    usual = total / pulls if pulls > 0.0 else middle
+    typical_mean = total / pulls if pulls > 0.0 else middle
     for arm in range(facts.shape[1]):
         if facts[PENDING_ROW, arm] > 0.0:
             before = facts[PULLS_ROW, arm]
-            mean = facts[TOTALS_ROW, arm] / before if before > 0.0 else usual
+            mean = facts[TOTALS_ROW, arm] / before if before > 0.0 else typical_mean
             facts[PULLS_ROW, arm] = before + facts[PENDING_ROW, arm]
             facts[TOTALS_ROW, arm] += facts[PENDING_ROW, arm] * mean

@@ -53,7 +53,7 @@ class RewardReservoir:
             self.limit = self.ranks[-1]
 
     def compute_residuals(self, row_cell: IntArray, pulls: IntArray, mean: FloatArray) -> ResidualSample:
-        """Compute the residuals of the sample. `place` renumbers cells; cells with one pull are left out."""
+        """Compute the residuals of the sample. `row_cell` renumbers cells. Cells with one pull are omitted."""
         cell = row_cell[self.cells]
         has_several = pulls[cell] > 1
         cell, rewards = cell[has_several], self.rewards[has_several]

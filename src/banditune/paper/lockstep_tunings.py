@@ -43,14 +43,14 @@ LockstepAnswers = tuple[IntArray, IntArray]
 LockstepSearch = Callable[[RunSource, int, np.random.Generator], LockstepAnswers]
 
 
-def make_cell_rng(seed: int, *what: Any) -> np.random.Generator:
+def make_cell_rng(seed: int, *names: Any) -> np.random.Generator:
     """Make the generator of a cell. Leaving cells out does not change the others."""
-    return np.random.default_rng([seed, zlib.crc32(repr(what).encode())])
+    return np.random.default_rng([seed, zlib.crc32(repr(names).encode())])
 
 
-def split_into_chunks(whole: int, most: int) -> list[int]:
+def split_into_chunks(total: int, limit: int) -> list[int]:
     """Split a number into chunks of at most `most`."""
-    return [min(most, whole - done) for done in range(0, whole, most)]
+    return [min(limit, total - start) for start in range(0, total, limit)]
 
 
 def run_single_tuner(tuner: Tuner, source: RunSource, budget: int, rng: np.random.Generator) -> float:
@@ -83,7 +83,7 @@ def make_ternary_search(sizes: Sequence[int], *, shared: bool = True) -> Lockste
     """
 
     def search(source: RunSource, tunings: int, rng: np.random.Generator) -> LockstepAnswers:
-        low, high, drawn = np.zeros(tunings), np.ones(tunings), []
+        low, high, drawn_columns = np.zeros(tunings), np.ones(tunings), []
         for pairs in sizes:
             a = 2 / 3 * low + 1 / 3 * high
             b = 1 / 3 * low + 2 / 3 * high
@@ -93,8 +93,8 @@ def make_ternary_search(sizes: Sequence[int], *, shared: bool = True) -> Lockste
                 for at, instances in ((a, columns[0]), (b, columns[-1]))
             )
             low, high = np.where(mean_a >= mean_b, a, low), np.where(mean_a >= mean_b, high, b)
-            drawn += list(columns)
-        return source.find_nearest((low + high) / 2), np.hstack(drawn)
+            drawn_columns += list(columns)
+        return source.find_nearest((low + high) / 2), np.hstack(drawn_columns)
 
     return search
 
@@ -116,9 +116,9 @@ def make_uniform_search_own_instances(budget: int) -> LockstepSearch:
 
 def make_halving_search(budget: int, *, shared: bool = True) -> LockstepSearch:
     """Make Sequential Halving. Every value gets at least one run, which may exceed a small budget."""
-    kept = [*list_halving_points(BASELINE_POINTS)[1:], 1]
+    kept_counts = [*list_halving_points(BASELINE_POINTS)[1:], 1]
     runs = [max(1, size) for size in list_halving_runs(budget, BASELINE_POINTS)]
-    return make_baseline_grid_search(list(zip(runs, kept, strict=True)), shared=shared)
+    return make_baseline_grid_search(list(zip(runs, kept_counts, strict=True)), shared=shared)
 
 
 def make_halving_search_own_instances(budget: int) -> LockstepSearch:
@@ -128,8 +128,8 @@ def make_halving_search_own_instances(budget: int) -> LockstepSearch:
 
 def make_halving_search_random_skips(budget: int) -> LockstepSearch:
     """Make Sequential Halving that keeps a random half of the values if there is less than one run per value."""
-    kept = [*list_halving_points(BASELINE_POINTS)[1:], 1]
-    return make_baseline_grid_search(list(zip(list_halving_runs(budget, BASELINE_POINTS), kept, strict=True)))
+    kept_counts = [*list_halving_points(BASELINE_POINTS)[1:], 1]
+    return make_baseline_grid_search(list(zip(list_halving_runs(budget, BASELINE_POINTS), kept_counts, strict=True)))
 
 
 def make_baseline_grid_search(schedule: Sequence[tuple[int, int]], *, shared: bool = True) -> LockstepSearch:
@@ -139,18 +139,18 @@ def make_baseline_grid_search(schedule: Sequence[tuple[int, int]], *, shared: bo
     """
 
     def search(source: RunSource, tunings: int, rng: np.random.Generator) -> LockstepAnswers:
-        left = np.tile(source.find_nearest(np.linspace(0, 1, BASELINE_POINTS)), (tunings, 1))
-        drawn = []
-        for size, kept in schedule:
-            columns = rng.integers(source.instance_count, size=(tunings, 1 if shared else left.shape[1], size))
+        rows = np.tile(source.find_nearest(np.linspace(0, 1, BASELINE_POINTS)), (tunings, 1))
+        drawn_columns = []
+        for size, keep in schedule:
+            columns = rng.integers(source.instance_count, size=(tunings, 1 if shared else rows.shape[1], size))
             if size:
-                means = source.draw(left[:, :, None], columns, rng).mean(axis=2)
+                means = source.draw(rows[:, :, None], columns, rng).mean(axis=2)
             else:
-                means = rng.random(left.shape)
-            best = np.sort(np.argsort(means, axis=1, kind="stable")[:, :kept], axis=1)
-            left = np.take_along_axis(left, best, 1)
-            drawn.append(columns.reshape(tunings, -1))
-        return left[:, 0], np.hstack(drawn)
+                means = rng.random(rows.shape)
+            best = np.sort(np.argsort(means, axis=1, kind="stable")[:, :keep], axis=1)
+            rows = np.take_along_axis(rows, best, 1)
+            drawn_columns.append(columns.reshape(tunings, -1))
+        return rows[:, 0], np.hstack(drawn_columns)
 
     return search
 
@@ -160,10 +160,10 @@ def make_two_part_search(budget: int) -> LockstepSearch:
 
     def search(source: RunSource, tunings: int, rng: np.random.Generator) -> LockstepAnswers:
         library = select_library(source.range)
-        fit, drawn = run_two_part_searches(source, budget, tunings, rng)
+        fit, drawn_columns = run_two_part_searches(source, budget, tunings, rng)
         return source.find_rows(convert_library_widths(source, library.fine))[
             compute_mean_curve(library, fit).argmin(axis=1)
-        ], drawn
+        ], drawn_columns
 
     return search
 
@@ -175,13 +175,13 @@ def run_two_part_searches(
     library = select_library(source.range)
     rows = source.find_rows(convert_library_widths(source, library.points))
     searches = LockstepSearches(library, tunings, budget, rng)
-    drawn = []
+    drawn_columns = []
     while searches.runs_left > 0:
-        places = searches.ask()
-        columns = rng.integers(source.instance_count, size=places.shape)
-        searches.tell(source.draw(rows[places], columns, rng))
-        drawn.append(columns)
-    return searches.fit_curves(), np.hstack(drawn)
+        points = searches.ask()
+        columns = rng.integers(source.instance_count, size=points.shape)
+        searches.tell(source.draw(rows[points], columns, rng))
+        drawn_columns.append(columns)
+    return searches.fit_curves(), np.hstack(drawn_columns)
 
 
 def convert_library_widths(source: RunSource, widths: FloatArray) -> FloatArray:
@@ -253,10 +253,10 @@ def tune_in_lockstep(
     search: LockstepSearch, source: RunSource, tunings: int, rng: np.random.Generator
 ) -> TuningOutcomes:
     """Tune many times in lock-step, `SEARCHES_PER_BATCH` at a time."""
-    places, instances = len(source.unit_points), source.instance_count
-    answers, used = np.zeros(places), np.zeros(places * instances)
+    widths, instances = len(source.unit_points), source.instance_count
+    answers, used = np.zeros(widths), np.zeros(widths * instances)
     for size in split_into_chunks(tunings, SEARCHES_PER_BATCH):
-        ends, drawn = search(source, size, rng)
-        answers += np.bincount(ends, minlength=places)
-        np.add.at(used, (ends[:, None] * instances + drawn).ravel(), 1.0)
-    return TuningOutcomes(answers, used.reshape(places, instances))
+        answer_indices, drawn_instances = search(source, size, rng)
+        answers += np.bincount(answer_indices, minlength=widths)
+        np.add.at(used, (answer_indices[:, None] * instances + drawn_instances).ravel(), 1.0)
+    return TuningOutcomes(answers, used.reshape(widths, instances))

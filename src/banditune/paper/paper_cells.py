@@ -41,21 +41,26 @@ MeanAndError = tuple[float, float]
 
 
 def make_paper_cell(
-    place: PaperCellKey, ours: MeanAndError, *, other: float = math.nan, span: MeanAndError | None = None, spread: float
+    key: PaperCellKey,
+    reproduced: MeanAndError,
+    *,
+    other_reading: float = math.nan,
+    span: MeanAndError | None = None,
+    spread: float,
 ) -> PaperCell:
     """Make a cell with our number and the paper's.
 
     `spread` is the standard deviation of one of the 10,000 runs behind the paper's number. `span` is the lowest and the
-    highest of our readings; by default of `ours` and `other`.
+    highest of our readings; by default of both readings.
     """
-    both = [ours[0]] if math.isnan(other) else [ours[0], other]
+    both = [reproduced[0]] if math.isnan(other_reading) else [reproduced[0], other_reading]
     low, high = span or (min(both), max(both))
-    paper = load_published_numbers().get(place, math.nan)
+    paper = load_published_numbers().get(key, math.nan)
     cell = PaperCell(
-        **place._asdict(),
-        ours=ours[0],
-        se=ours[1],
-        other_reading=other,
+        **key._asdict(),
+        ours=reproduced[0],
+        se=reproduced[1],
+        other_reading=other_reading,
         low=low,
         high=high,
         paper=math.nan,
@@ -67,18 +72,18 @@ def make_paper_cell(
     if math.isnan(paper):
         return cell
     paper_se = math.hypot(spread / math.sqrt(PAPER_RUNS), ROUNDING_STEP / math.sqrt(12))
-    joint = math.hypot(ours[1], paper_se)
-    tolerance = find_tolerance(place, paper)
-    nearest = min(max(paper, low), high) if tolerance.any_reading else ours[0]
-    left = math.copysign(max(0.0, abs(nearest - paper) - tolerance.allowance), nearest - paper)
+    joint = math.hypot(reproduced[1], paper_se)
+    tolerance = find_tolerance(key, paper)
+    nearest = min(max(paper, low), high) if tolerance.any_reading else reproduced[0]
+    excess = math.copysign(max(0.0, abs(nearest - paper) - tolerance.allowance), nearest - paper)
     return replace(
         cell,
         paper=paper,
         paper_se=paper_se,
-        z_score=(ours[0] - paper) / joint,
-        excess_z_score=left / joint,
+        z_score=(reproduced[0] - paper) / joint,
+        excess_z_score=excess / joint,
         tolerance_reasons=tolerance.reasons,
-        explanation=find_explanation(place),
+        explanation=find_explanation(key),
     )
 
 
@@ -94,15 +99,15 @@ class RowRegrets:
         self.without = (FOLD_COUNT * folds.mean(axis=0) - folds) / (FOLD_COUNT - 1)
         self.best = int(curve.argmin())
         # Widths that may have been the lowest in the paper's 10,000 runs per width.
-        apart = (regrets - regrets[self.best]).std(axis=1) * math.sqrt(1 / PAPER_RUNS + 1 / regrets.shape[1])
-        self.maybe_best = np.flatnonzero(curve - curve[self.best] <= BEST_MARGIN * apart)
+        paper_errors = (regrets - regrets[self.best]).std(axis=1) * math.sqrt(1 / PAPER_RUNS + 1 / regrets.shape[1])
+        self.maybe_best = np.flatnonzero(curve - curve[self.best] <= BEST_MARGIN * paper_errors)
         self.best_of_tenths = int(TENTH_INDICES[self.means[TENTH_INDICES].argmin()])
 
     def make_curve(self) -> PaperCurve:
         """Make the record of the curve."""
         values = freeze_floats([self.search_range.scale_from_unit(unit) for unit in UNIT_POINTS])
         se = np.sqrt(self.variance / self.regrets.shape[1])
-        best, tenth = (float(values[place]) for place in (self.best, self.best_of_tenths))
+        best, tenth = (float(values[index]) for index in (self.best, self.best_of_tenths))
         return PaperCurve(
             row=self.row,
             parameter=self.search_range.name,
@@ -124,45 +129,50 @@ class RowRegrets:
 
     def compare_best(self) -> PaperCell:
         """Compare the regret at the best width, and at the best of tenths, by cross-validation over the folds."""
-        fine = self.cross_validate(self.partial.argmin(axis=1))
+        best_regrets = self.cross_validate(self.partial.argmin(axis=1))
         tenths = self.cross_validate(TENTH_INDICES[self.without[:, TENTH_INDICES].argmin(axis=1)])
         spread = math.sqrt(self.variance[self.best])
         return make_paper_cell(
-            PaperCellKey("best", self.row), compute_mean_and_error(fine), other=float(tenths.mean()), spread=spread
+            PaperCellKey("best", self.row),
+            compute_mean_and_error(best_regrets),
+            other_reading=float(tenths.mean()),
+            spread=spread,
         )
 
-    def cross_validate(self, places: IntArray) -> FloatArray:
+    def cross_validate(self, best_widths: IntArray) -> FloatArray:
         """Return the regrets of each fold at the width that was selected without it."""
         folds = np.array_split(self.regrets, FOLD_COUNT, axis=1)
-        return np.concatenate([fold[place] for fold, place in zip(folds, places, strict=True)])
+        return np.concatenate([fold[width] for fold, width in zip(folds, best_widths, strict=True)])
 
     def compare_tuned_regret(
-        self, place: PaperCellKey, outcomes: TuningOutcomes, otherwise: Sequence[TuningOutcomes]
+        self, key: PaperCellKey, outcomes: TuningOutcomes, otherwise: Sequence[TuningOutcomes]
     ) -> PaperCell:
         """Compare the regret of tuned widths. The paper's error is that of a run at a tuned width."""
-        ours = (outcomes.compute_mean(self.means), outcomes.compute_error(self.means, self.regrets))
-        means = [ours[0], *(reading.compute_mean(self.means) for reading in otherwise)]
+        reproduced = (outcomes.compute_mean(self.means), outcomes.compute_error(self.means, self.regrets))
+        means = [reproduced[0], *(reading.compute_mean(self.means) for reading in otherwise)]
         differs = otherwise and not np.array_equal(otherwise[0].answer_counts, outcomes.answer_counts)
         spread = math.sqrt(outcomes.compute_sd(self.means) ** 2 + outcomes.compute_mean(self.variance))
         span = (min(means), max(means))
-        return make_paper_cell(place, ours, other=means[1] if differs else math.nan, span=span, spread=spread)
+        return make_paper_cell(
+            key, reproduced, other_reading=means[1] if differs else math.nan, span=span, spread=spread
+        )
 
     def compare_failures(
-        self, place: PaperCellKey, outcomes: TuningOutcomes, otherwise: Sequence[TuningOutcomes] = ()
+        self, key: PaperCellKey, outcomes: TuningOutcomes, otherwise: Sequence[TuningOutcomes] = ()
     ) -> PaperCell:
         """Compare how often a tuned width is further than epsilon from the best one, in %.
 
         The other reading is with the best of tenths. The span is over all widths that are possibly the best, and over
         all readings of the tuner.
         """
-        far = 100.0 * (np.abs(np.subtract.outer(UNIT_POINTS, UNIT_POINTS)) > PAPER_EPSILON + 1e-9)
+        failure_percent = 100.0 * (np.abs(np.subtract.outer(UNIT_POINTS, UNIT_POINTS)) > PAPER_EPSILON + 1e-9)
         bests = (self.best, self.best_of_tenths, *self.maybe_best)
-        shares = [reading.compute_mean(far[best]) for reading in (outcomes, *otherwise) for best in bests]
+        shares = [reading.compute_mean(failure_percent[best]) for reading in (outcomes, *otherwise) for best in bests]
         # If none fails, the error is that of one failure.
-        ours = (shares[0], max(outcomes.compute_error(far[self.best]), 100 / outcomes.tuning_count))
-        percent = min(max(shares[0], load_published_numbers().get(place, 0.0)), 50.0)
+        reproduced = (shares[0], max(outcomes.compute_error(failure_percent[self.best]), 100 / outcomes.tuning_count))
+        percent = min(max(shares[0], load_published_numbers().get(key, 0.0)), 50.0)
         spread = math.sqrt(percent * (100 - percent))
-        return make_paper_cell(place, ours, other=shares[1], span=(min(shares), max(shares)), spread=spread)
+        return make_paper_cell(key, reproduced, other_reading=shares[1], span=(min(shares), max(shares)), spread=spread)
 
 
 def compute_mean_and_error(sample: FloatArray) -> MeanAndError:

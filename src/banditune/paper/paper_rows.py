@@ -79,10 +79,10 @@ def select_row_names(only: str | None) -> list[str]:
     names = [*(row.name for row in PAPER_ROWS), GITTINS_ROW]
     if only is None:
         return names
-    words = [word.strip() for word in only.split(",")]
-    for word in words:
+    patterns = [word.strip() for word in only.split(",")]
+    for word in patterns:
         if not any(word in name for name in names) or not word:
             raise make_argument_error(
                 "only", "unknown-name", f"must hold words from the names {', '.join(names)}, but got {word!r}."
             )
-    return [name for name in names if any(word in name for word in words)]
+    return [name for name in names if any(word in name for word in patterns)]

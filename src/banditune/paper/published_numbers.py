@@ -6,7 +6,7 @@ of its appendix, which contain those of its text, and the regret of the Gittins 
 `tolerances.csv` holds written tolerances: the cells (* matches any), the allowance in % of the paper's number or in the
 units of the cell, whether any of our readings may be the paper's, and the reason.
 
-`known.csv` explains cells that differ at the paper's scale. It changes no mark.
+`explanations.csv` explains cells that differ at the paper's scale. It changes no mark.
 """
 
 from __future__ import annotations
@@ -59,27 +59,27 @@ def load_published_numbers() -> dict[PaperCellKey, float]:
     }
 
 
-def find_tolerance(place: PaperCellKey, value: float) -> PaperTolerance:
+def find_tolerance(key: PaperCellKey, value: float) -> PaperTolerance:
     """Find the written tolerance of a cell: the largest allowance, and all reasons."""
-    allows, readings, reasons = 0.0, False, []
-    for line in match_data_rows(place, "tolerances.csv"):
-        size = float(line["allows"])
-        allows = max(allows, size * value / 100 if line["unit"] == "%" else size)
+    allowance, readings, reasons = 0.0, False, []
+    for line in match_data_rows(key, "tolerances.csv"):
+        size = float(line["allowance"])
+        allowance = max(allowance, size * value / 100 if line["unit"] == "%" else size)
         readings = readings or line["readings"] == "any"
         reasons.append(line["reason"])
-    return PaperTolerance(allows, readings, tuple(reasons))
+    return PaperTolerance(allowance, readings, tuple(reasons))
 
 
-def find_explanation(place: PaperCellKey) -> str:
+def find_explanation(key: PaperCellKey) -> str:
     """Find the explanation of a cell that differs; "" if there is none."""
-    return " ".join(line["known"] for line in match_data_rows(place, "known.csv"))
+    return " ".join(line["explanation"] for line in match_data_rows(key, "explanations.csv"))
 
 
-def match_data_rows(place: PaperCellKey, name: str) -> Iterator[dict[str, str]]:
+def match_data_rows(key: PaperCellKey, name: str) -> Iterator[dict[str, str]]:
     """Yield the lines of a table whose patterns match a cell."""
     for line in read_data_rows(name):
         names = (line["table"], line["row"], line["tuner"], line["budget"])
-        if all(fnmatchcase(str(field), pattern) for field, pattern in zip(place, names, strict=True)):
+        if all(fnmatchcase(str(field), pattern) for field, pattern in zip(key, names, strict=True)):
             yield line
 
 

@@ -161,8 +161,8 @@ class DurationEstimator:
 
     def __init__(self, costs: dict[str, float], progress: SecondsProgress | None) -> None:
         self.costs, self.progress = costs, progress
-        self.began = time.monotonic()
-        self.done = dict.fromkeys(costs, 0.0)
+        self.start_time = time.monotonic()
+        self.done_shares = dict.fromkeys(costs, 0.0)
         self.first: dict[str, tuple[float, float]] = {}
         self.last: dict[str, float] = {}
 
@@ -170,27 +170,27 @@ class DurationEstimator:
         """Return a function that is called with how much of a part was just done, of `size` in all."""
 
         def report_progress(amount: float) -> None:
-            self.done[name] = min(1.0, self.done[name] + amount / size)
+            self.done_shares[name] = min(1.0, self.done_shares[name] + amount / size)
             self.last[name] = time.monotonic()
-            self.first.setdefault(name, (self.last[name], self.done[name]))
+            self.first.setdefault(name, (self.last[name], self.done_shares[name]))
             if self.progress:
-                spent = time.monotonic() - self.began
+                spent = time.monotonic() - self.start_time
                 self.progress(round(spent), round(spent + self.estimate_remaining()))
 
         return report_progress
 
     def estimate_remaining(self) -> float:
         """Estimate the remaining seconds, at the pace of each part, or of its kind if it has not started."""
-        return sum((1 - self.done[name]) * cost * self.estimate_pace(name) for name, cost in self.costs.items())
+        return sum((1 - self.done_shares[name]) * cost * self.estimate_pace(name) for name, cost in self.costs.items())
 
     def estimate_pace(self, name: str) -> float:
         """Estimate measured over expected seconds, by a part if enough of it is done, else by its kind, else 1."""
-        kind = [other for other in list(self.first) if other.split()[0] == name.split()[0]]
+        kind = [started for started in list(self.first) if started.split()[0] == name.split()[0]]
         for parts in ([name] if name in self.first else [], kind):
-            known = sum(self.costs[part] * (self.done[part] - self.first[part][1]) for part in parts)
+            expected = sum(self.costs[part] * (self.done_shares[part] - self.first[part][1]) for part in parts)
             took = sum(self.last[part] - self.first[part][0] for part in parts)
-            if known > 0.05 * sum(self.costs[part] for part in parts):
-                return took / known
+            if expected > 0.05 * sum(self.costs[part] for part in parts):
+                return took / expected
         return 1.0
 
 
@@ -261,7 +261,7 @@ def estimate_costs(
     cores = min(workers or count_cores(), count_cores())
     costs = {}
     for row in rows:
-        each = row.gpu_microseconds if specs[row.name].device == "gpu" else row.cpu_microseconds / cores
-        costs[f"simulate {row.name}"] = each * 1e-6 * len(UNIT_POINTS) * runs
+        microseconds = row.gpu_microseconds if specs[row.name].device == "gpu" else row.cpu_microseconds / cores
+        costs[f"simulate {row.name}"] = microseconds * 1e-6 * len(UNIT_POINTS) * runs
         costs[f"tune {row.name}"] = sum(estimate_search_seconds(counts).values()) / cores
     return costs

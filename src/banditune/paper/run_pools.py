@@ -95,13 +95,13 @@ def build_smoother(units: FloatArray, variance: FloatArray, scale: str = "linear
     Optima lie at small widths, where curves bend most: square roots make the window narrow there.
     """
     x = np.sqrt(units) if scale == "linear" else units
-    apart = np.subtract.outer(x, x) / SMOOTHER_BANDWIDTH
+    distances = np.subtract.outer(x, x) / SMOOTHER_BANDWIDTH
     # If failures are rare, a mean without any has a small variance too. Its own variance would overweight it.
-    wide = np.exp(-0.5 * (apart / 1.5) ** 2)
-    weight = np.exp(-0.5 * apart**2) / (wide @ variance / wide.sum(axis=1))
+    wide = np.exp(-0.5 * (distances / 1.5) ** 2)
+    weight = np.exp(-0.5 * distances**2) / (wide @ variance / wide.sum(axis=1))
     root = np.sqrt(weight / weight.max(axis=1, keepdims=True))
     rows = [
-        np.linalg.pinv(np.vander(-apart[at], SMOOTHER_DEGREE + 1) * root[at][:, None])[-1] * root[at]
+        np.linalg.pinv(np.vander(-distances[at], SMOOTHER_DEGREE + 1) * root[at][:, None])[-1] * root[at]
         for at in range(len(x))
     ]
     return np.array(rows)
@@ -112,9 +112,9 @@ def smooth_fold_means(
 ) -> tuple[FloatArray, FloatArray]:
     """Smooth the means of all folds (folds, widths), and those without each fold."""
     smooth = build_smoother(units, variance, scale)
-    whole = means.mean(axis=0)
-    partial = (len(means) * whole - means) / (len(means) - 1)
-    return np.asarray(smooth @ whole), np.asarray(partial @ smooth.T)
+    mean = means.mean(axis=0)
+    partial = (len(means) * mean - means) / (len(means) - 1)
+    return np.asarray(smooth @ mean), np.asarray(partial @ smooth.T)
 
 
 def compute_fold_means(regrets: FloatArray) -> FloatArray:

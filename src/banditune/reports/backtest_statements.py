@@ -33,8 +33,8 @@ def state_backtest_gain(result: Backtest) -> str:
         return "which is the textbook default"
     sure = "" if result.gain.low > 0 or result.gain.high < 0 else ", but there are too few campaigns to prove it"
     if sure and result.has_equal_arms:
-        usual = describe_baseline(name)
-        return f"no measurable difference to {usual}: the arms show no difference beyond chance there"
+        baseline_name = describe_baseline(name)
+        return f"no measurable difference to {baseline_name}: the arms show no difference beyond chance there"
     change = f"{format_number(abs(result.gain.mean))} {'less' if result.gain.mean >= 0 else 'MORE'}"
     return f"{change} than {describe_baseline(name)}{sure}"
 

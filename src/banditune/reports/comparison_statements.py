@@ -31,13 +31,13 @@ def make_comparison_rows(result: Comparison, *, error: str) -> list[tuple[str, .
 
     `error` selects the column after the regret: "std. error" or "95% interval".
     """
-    behind, place = "behind the best (95%, all pairs)", ("", "std. error", "95% interval").index(error)
-    rows: list[tuple[str, ...]] = [("policy", "tuned to", "regret", error, behind, "textbook", "gap of the search")]
+    title, column = "behind the best (95%, all pairs)", ("", "std. error", "95% interval").index(error)
+    rows: list[tuple[str, ...]] = [("policy", "tuned to", "regret", error, title, "textbook", "gap of the search")]
     for entry in result.entries:
         lagging = "" if entry.policy == result.best_policy else format_difference_to_best(result, entry)
         cells = format_estimate_cells(entry.regret)
         textbook, gap = format_number(entry.textbook_regret.mean), format_regret_gap(entry)
-        rows.append((entry.policy, describe_tuned_value(entry), cells[0], cells[place], lagging, textbook, gap))
+        rows.append((entry.policy, describe_tuned_value(entry), cells[0], cells[column], lagging, textbook, gap))
     return rows
 
 
@@ -81,16 +81,16 @@ def list_comparison_notes(result: Comparison) -> Iterator[str]:
     levels = sorted({entry.posterior.confidence for entry in result.entries if entry.posterior})
     if levels:
         yield f"gap: by the search, no other value of the parameter is better by more ({levels[0]:.0%} sure)"
-    left = [f"{entry.policy} ({entry.not_tuned_reason})" for entry in result.entries if entry.not_tuned_reason]
-    if left:
-        yield f"not tuned but simulated with the textbook value, and not available to `backtest`: {', '.join(left)}"
-    left = [
+    untuned = [f"{entry.policy} ({entry.not_tuned_reason})" for entry in result.entries if entry.not_tuned_reason]
+    if untuned:
+        yield f"not tuned but simulated with the textbook value, and not available to `backtest`: {', '.join(untuned)}"
+    untuned = [
         f"{entry.policy} ({entry.not_backtested_reason})"
         for entry in result.entries
         if entry.not_backtested_reason and not entry.not_tuned_reason
     ]
-    if left:
-        yield f"`backtest` cannot evaluate: {', '.join(left)}"
+    if untuned:
+        yield f"`backtest` cannot evaluate: {', '.join(untuned)}"
 
 
 def state_best_policy(result: Comparison) -> str:
@@ -99,20 +99,20 @@ def state_best_policy(result: Comparison) -> str:
     The confidence is 95% for all pairs of policies together (Bonferroni).
     """
     tied = [entry.policy for entry in result.entries[1:] if result.compute_difference_interval(entry)[0] <= 0]
-    again = (
+    rerun = (
         f", and {format_number(result.best_rerun.mean)} on as many other instances, which did not select it"
         if result.best_rerun
         else ""
     )
     best = result.entries[0]
-    words = (
-        f"{result.best_policy} has the lowest regret, {format_number(best.recommended_regret.mean)} on average{again}"
+    text = (
+        f"{result.best_policy} has the lowest regret, {format_number(best.recommended_regret.mean)} on average{rerun}"
     )
     if best.is_worse_than_textbook:
-        words += f", with {describe_entry_baseline(best)}, which is better than the tuned one"
+        text += f", with {describe_entry_baseline(best)}, which is better than the tuned one"
     if tied:
-        words += f"; {' and '.join(tied)} may be as good (95% sure for all pairs together)"
-    return f"{words}.{state_best_backtestable(result)}"
+        text += f"; {' and '.join(tied)} may be as good (95% sure for all pairs together)"
+    return f"{text}.{state_best_backtestable(result)}"
 
 
 def state_best_backtestable(result: Comparison) -> str:
@@ -120,12 +120,12 @@ def state_best_backtestable(result: Comparison) -> str:
     best = result.entries[0]
     if not best.not_backtested_reason:
         return ""
-    words = f" `backtest` cannot evaluate {best.policy}: {best.not_backtested_reason}"
+    text = f" `backtest` cannot evaluate {best.policy}: {best.not_backtested_reason}"
     candidate = next((entry for entry in result.entries if not entry.not_backtested_reason), None)
     if candidate is None:
-        return f"{words}; nor can it evaluate any of the others."
+        return f"{text}; nor can it evaluate any of the others."
     difference = format_difference_to_best(result, candidate)
-    return f"{words}. The best that it can evaluate is {candidate.policy}, whose regret is {difference} higher."
+    return f"{text}. The best that it can evaluate is {candidate.policy}, whose regret is {difference} higher."
 
 
 def describe_selection_bias(result: Comparison) -> Iterator[str]:

@@ -87,11 +87,11 @@ def _(result: ExactOptimum) -> ReportContent:
         ("the best arm at every step", result.oracle_reward),
         ("regret", result.regret),
     ]
-    shown = ReportTable(
+    table = ReportTable(
         ("expected", "total", "per step"),
         tuple((name, format_exact(all_), format_exact(all_ / steps)) for name, all_ in rows),
     )
-    words = (
+    paragraphs = (
         "Computed by dynamic programming, backwards over all states of knowledge. No policy can do better, and "
         "`bt.exact.make_optimal_policy(problem)` returns the one that reaches this. Nothing was simulated, so there is "
         "no standard error.",
@@ -101,20 +101,23 @@ def _(result: ExactOptimum) -> ReportContent:
         ("reward of the best policy", format_exact(result.reward), f"in {format_count(steps, 'step')}"),
         ("reward of the best arm", format_exact(result.oracle_reward), "at every step"),
     )
-    sections = (ReportSection("What was computed", words, table=shown), make_repeat_section(result, result.setup, []))
+    sections = (
+        ReportSection("What was computed", paragraphs, table=table),
+        make_repeat_section(result, result.setup, []),
+    )
     return ReportContent(describe_setup(result.setup), f"{state_optimum(result)}.", key_figures, sections)
 
 
 @build_report_content.register
 def _(result: ExactRegret) -> ReportContent:
-    words = (
+    paragraphs = (
         "Computed from the probabilities of all histories, step by step. Nothing was simulated, so there is no "
         "standard error.",
         *describe_option_sources(result.setup),
         *format_lower_bound_sentences(result.lower_bound),
     )
     sections = (
-        ReportSection("Regret", words, make_exact_regret_plot(result), make_exact_regret_table(result)),
+        ReportSection("Regret", paragraphs, make_exact_regret_plot(result), make_exact_regret_table(result)),
         make_repeat_section(result, result.setup, []),
     )
     return ReportContent(
@@ -125,17 +128,17 @@ def _(result: ExactRegret) -> ReportContent:
 @build_report_content.register
 def _(result: LowerBoundEstimates) -> ReportContent:
     rows = tuple((kind, ORACLE_INFORMATION.get(kind, ""), *numbers) for kind, *numbers in list_bound_rows(result))
-    words = (
+    paragraphs = (
         "An oracle that knows more than a policy can know has no higher regret than any policy. Each bound is the regret "
         "of such an oracle: a mean over sampled instances, with its 95% interval, or a computed number.",
         describe_bound_choice(result),
     )
-    shown = ReportTable(("bound", "what the oracle knows", "regret", "std. error", "instances"), rows, text_columns=2)
+    table = ReportTable(("bound", "what the oracle knows", "regret", "std. error", "instances"), rows, text_columns=2)
     settings = [("seed", str(result.setup.seed)), ("instances", f"{max(result.runs):,}")]
     if result.confidence is not None:
         settings.append(("confidence", f"{100 * result.confidence:g}%"))
     sections = (
-        ReportSection("Bounds", words, make_bound_plot(result), shown),
+        ReportSection("Bounds", paragraphs, make_bound_plot(result), table),
         make_repeat_section(result, result.setup, settings),
     )
     bound = result.lower_bound
@@ -253,7 +256,7 @@ def make_exact_regret_plot(result: ExactRegret) -> PlotSpec:
     low = f"lowest: {name_exact_value(result, best)}"
     marks = (
         *make_textbook_rule(result),
-        *make_lower_bound_marks(result.lower_bound, "level"),
+        *make_lower_bound_marks(result.lower_bound, "horizontal"),
         *make_value_marks(result),
         PlotMark(
             "dots",
@@ -276,7 +279,7 @@ def make_textbook_rule(result: ExactRegret) -> Iterator[PlotMark]:
     """Mark the textbook value, if the policy has a parameter."""
     if is_tunable(result):
         yield PlotMark(
-            "rule",
+            "vertical",
             GREY_COLOUR,
             f"textbook: {result.parameter} = {format_number(result.textbook)}",
             x=(result.textbook,),
@@ -338,13 +341,22 @@ def make_bound_plot(result: LowerBoundEstimates) -> PlotSpec:
     low, high = (tuple(m + side * h for m, h in zip(mean, half, strict=True)) for side in (-1, 1))
     tips = tuple(
         f"{kind}: {format_number(m)}"
-        + (f" ({format_number(least)} to {format_number(most)})" if runs else " (computed)")
-        for kind, m, least, most, runs in zip(result.kinds, mean, low, high, result.runs, strict=True)
+        + (f" ({format_number(lower)} to {format_number(upper)})" if runs else " (computed)")
+        for kind, m, lower, upper, runs in zip(result.kinds, mean, low, high, result.runs, strict=True)
     )
     marks = (
-        *make_lower_bound_marks(result.lower_bound, "rule"),
+        *make_lower_bound_marks(result.lower_bound, "vertical"),
         PlotMark(
-            "dots", TUNED_COLOUR, "bounds, 95% interval", mean, rows, low, high, (4.5,) * len(rows), tips, along="x"
+            "dots",
+            TUNED_COLOUR,
+            "bounds, 95% interval",
+            mean,
+            rows,
+            low,
+            high,
+            (4.5,) * len(rows),
+            tips,
+            interval_axis="x",
         ),
     )
     about = "Lower bounds on the Bayes regret of every policy: " + "; ".join(tips) + "."

@@ -210,10 +210,10 @@ def _(result: Reproduction, axes: Any) -> None:
     axes.axvspan(-3, 3, color="#eeeeee", linewidth=0)
     for table, (marker, colour, above) in styles.items():
         cells = [cell for cell in result.published_cells if cell.table == table]
-        places = [rows.index(cell.row) + above for cell in cells]
-        apart = np.clip([cell.excess_z_score for cell in cells], -limit, limit)
+        positions = [rows.index(cell.row) + above for cell in cells]
+        offsets = np.clip([cell.excess_z_score for cell in cells], -limit, limit)
         if cells:
-            axes.plot(apart, places, marker, color=colour, markersize=4, alpha=0.6, linestyle="none", label=table)
+            axes.plot(offsets, positions, marker, color=colour, markersize=4, alpha=0.6, linestyle="none", label=table)
     axes.set_yticks(range(len(rows)), rows)
     axes.set_xlim(-limit - 0.5, limit + 0.5)
     axes.set_xlabel("ours minus the paper's in joint standard errors, beyond written tolerances")
@@ -252,7 +252,7 @@ def draw_plot_spec(plot: PlotSpec, axes: Any, title: str) -> None:
         getattr(axes, f"set_{side}label")(which.label)
         if which.log:
             getattr(axes, f"set_{side}scale")("log")
-        getattr(axes, f"set_{side}lim")(which.least if which.log else which.low, which.high)
+        getattr(axes, f"set_{side}lim")(which.log_low if which.log else which.low, which.high)
     if plot.y.names:
         axes.set_yticks(range(len(plot.y.names)), plot.y.names)
         axes.invert_yaxis()
@@ -264,24 +264,24 @@ def draw_plot_spec(plot: PlotSpec, axes: Any, title: str) -> None:
 
 def draw_plot_mark(mark: PlotMark, axes: Any) -> None:
     """Draw one mark, in the colours of figures."""
-    look = {"color": PALETTE_COLOURS.get(mark.colour, GREY), "label": mark.label or None}
+    style = {"color": PALETTE_COLOURS.get(mark.colour, GREY), "label": mark.label or None}
     if mark.shape == "band":
-        axes.fill_between(mark.x, mark.low, mark.high, alpha=0.2, linewidth=0, **look)
+        axes.fill_between(mark.x, mark.low, mark.high, alpha=0.2, linewidth=0, **style)
     elif mark.shape == "line":
-        axes.plot(mark.x, mark.y, linewidth=1.2, **look)
-    elif mark.shape == "level":
-        axes.axhline(*mark.y, linewidth=0.8, linestyle="--", **look)
-    elif mark.shape == "rule":
-        axes.axvline(*mark.x, linewidth=0.8, linestyle="--", **look)
+        axes.plot(mark.x, mark.y, linewidth=1.2, **style)
+    elif mark.shape == "horizontal":
+        axes.axhline(*mark.y, linewidth=0.8, linestyle="--", **style)
+    elif mark.shape == "vertical":
+        axes.axvline(*mark.x, linewidth=0.8, linestyle="--", **style)
     else:
         alpha = 0.55 if mark.colour == FAINT else 1.0
         sizes = [3 * radius**2 for radius in mark.radius]
         edge = {"facecolor": "none", "linewidth": 1.2} if mark.hollow else {"linewidth": 0}
-        axes.scatter(mark.x, mark.y, s=sizes, alpha=alpha, zorder=3, **look | edge)
+        axes.scatter(mark.x, mark.y, s=sizes, alpha=alpha, zorder=3, **style | edge)
         if mark.low:
-            middle = np.array(mark.y if mark.along == "y" else mark.x)
-            sides = {f"{mark.along}err": [middle - mark.low, mark.high - middle]}
-            axes.errorbar(mark.x, mark.y, fmt="none", ecolor=look["color"], capsize=3, **sides)
+            middle = np.array(mark.y if mark.interval_axis == "y" else mark.x)
+            sides = {f"{mark.interval_axis}err": [middle - mark.low, mark.high - middle]}
+            axes.errorbar(mark.x, mark.y, fmt="none", ecolor=style["color"], capsize=3, **sides)
 
 
 def compute_half_width(estimate: Estimate) -> float:

@@ -102,8 +102,10 @@ def _(result: FittedProblem) -> ReportContent:
         ReportSection("What matters to a bandit", (explain_checks(result),), table=make_checks_table(result)),
         make_fit_provenance(result),
     ]
-    shown = result.estimates[:3]
-    boxes = tuple((e.name, format_number(e.value), f"{format_number(e.low)} to {format_number(e.high)}") for e in shown)
+    first_estimates = result.estimates[:3]
+    boxes = tuple(
+        (e.name, format_number(e.value), f"{format_number(e.low)} to {format_number(e.high)}") for e in first_estimates
+    )
     return ReportContent(describe_fit(result), state_fit(result), boxes, tuple(sections))
 
 
@@ -117,8 +119,8 @@ def make_fit_provenance(result: FittedProblem) -> ReportSection:
         ("horizon", f"{result.horizon:,}"),
         ("confidence", f"{100 * result.confidence:g}%"),
     )
-    words = REPEAT_AS_TYPED if line else REPEAT_FROM_PYTHON
-    return ReportSection("How to repeat this", (words,), None, ReportTable(("", ""), rows, text_columns=2), line or "")
+    text = REPEAT_AS_TYPED if line else REPEAT_FROM_PYTHON
+    return ReportSection("How to repeat this", (text,), None, ReportTable(("", ""), rows, text_columns=2), line or "")
 
 
 def describe_fit(result: FittedProblem) -> str:
@@ -175,9 +177,9 @@ def make_quantile_plot(result: FittedProblem) -> PlotSpec:
     captions = select_captions(result)
     middle, observed = result.replayed.tolist(), result.observed.tolist()
     tips = tuple(
-        f"{100 * level:g}% of arms pay at most {format_number(value)}; {captions.fit_label}: {format_number(low)} to "
+        f"{100 * probability:g}% of arms pay at most {format_number(value)}; {captions.fit_label}: {format_number(low)} to "
         f"{format_number(high)}"
-        for level, value, low, high in zip(result.levels, observed, result.low, result.high, strict=True)
+        for probability, value, low, high in zip(result.levels, observed, result.low, result.high, strict=True)
     )
     marks = (
         PlotMark(

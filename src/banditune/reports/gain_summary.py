@@ -90,7 +90,7 @@ def build_summary(results: Sequence[Any], unit: GainUnit, title: str) -> ReportC
             argument="unit",
             code="unsupported",
         )
-    several = len(results) > 1
+    has_several = len(results) > 1
     rows = tuple(make_gain_row(gain, unit) for gain in gains)
     warned = sum(len(getattr(result, "notices", ())) for result in results)
     sections = (
@@ -100,7 +100,7 @@ def build_summary(results: Sequence[Any], unit: GainUnit, title: str) -> ReportC
         ),
         ReportSection("What was tuned", tuple(explain_parameters(results))),
     )
-    figures = tuple(figure for gain in gains[: 1 if several else 2] for figure in list_gain_figures(gain, unit))
+    figures = tuple(figure for gain in gains[: 1 if has_several else 2] for figure in list_gain_figures(gain, unit))
     return ReportContent(title or "Summary", state_gain_in_unit(gains[0], unit), figures, sections)
 
 

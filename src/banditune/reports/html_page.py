@@ -180,9 +180,9 @@ def compute_csp_hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def render_inline(words: str) -> str:
+def render_inline(text: str) -> str:
     """Render text as HTML. Text in backticks becomes code."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(words))
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def serialise_plots(plots: Sequence[PlotSpec]) -> str:
@@ -203,17 +203,17 @@ def round_floats(value: Any) -> Any:
 def render_key_figures(figures: Sequence[tuple[str, str, str]]) -> str:
     """Render the key figures."""
     cards = [
-        f"<div><dt>{escape(name)}</dt><dd><strong>{escape(value)}</strong> <span>{escape(words)}</span></dd></div>\n"
-        for name, value, words in figures
+        f"<div><dt>{escape(name)}</dt><dd><strong>{escape(value)}</strong> <span>{escape(text)}</span></dd></div>\n"
+        for name, value, text in figures
     ]
     return f'<dl class="figures">\n{"".join(cards)}</dl>\n'
 
 
 def render_section(section: ReportSection, numbers: Iterator[int]) -> str:
     """Render one section: text, plot, code, table. `numbers` counts the plots of the page."""
-    elements = [f"<p>{render_inline(words)}</p>\n" for words in section.paragraphs]
+    elements = [f"<p>{render_inline(paragraph)}</p>\n" for paragraph in section.paragraphs]
     if section.title == "Warnings":
-        elements = [f"<ul>{''.join(f'<li>{render_inline(words)}</li>' for words in section.paragraphs)}</ul>\n"]
+        elements = [f"<ul>{''.join(f'<li>{render_inline(paragraph)}</li>' for paragraph in section.paragraphs)}</ul>\n"]
     if section.plot:
         elements.append(render_figure(section.plot, next(numbers)))
     if section.code:
@@ -227,26 +227,26 @@ def render_section(section: ReportSection, numbers: Iterator[int]) -> str:
     return f"<section{kind}>\n<h2>{escape(section.title)}</h2>\n{inside}</section>\n"
 
 
-def render_figure(plot: PlotSpec, place: int) -> str:
-    """Render a plot with its legend and its buttons, which need the script. `place` is its number on the page."""
+def render_figure(plot: PlotSpec, number: int) -> str:
+    """Render a plot with its legend and its buttons, which need the script. `number` is its number on the page."""
     keys = "".join(
         f"<li>{render_swatch(get_css_classes(mark))}{escape(mark.label)}</li>" for mark in plot.marks if mark.label
     )
     logs = "".join(
         f'<label><input type="checkbox" data-log="{name}"{" checked" if axis.log else ""}> log {name} axis</label>'
         for name, axis in (("x", plot.x), ("y", plot.y))
-        if axis.least is not None
+        if axis.log_low is not None
     )
     buttons = "".join(
-        f'<button type="button" data-zoom="{zoom}" aria-label="{label}">{words}</button>'
-        for zoom, label, words in (
+        f'<button type="button" data-zoom="{zoom}" aria-label="{label}">{text}</button>'
+        for zoom, label, text in (
             ("in", "zoom in", "+"),
             ("out", "zoom out", "&minus;"),
             ("reset", "show all again", "reset"),
         )
     )
     return (
-        f'<figure>\n<div class="stage">{draw_svg(plot, place)}<div class="tip" role="status" hidden></div></div>\n'
+        f'<figure>\n<div class="stage">{draw_svg(plot, number)}<div class="tip" role="status" hidden></div></div>\n'
         f'<ul class="legend">{keys}</ul>\n<div class="controls" hidden>{buttons}{logs}</div>\n</figure>\n'
     )
 
@@ -259,8 +259,8 @@ def render_swatch(kind: str) -> str:
         "band": '<path d="M1 1H21V13H1Z"/>',
         "span": '<path d="M5 0H17V14H5Z"/>',
         "dots": '<circle cx="11" cy="7" r="4.5"/>',
-        "rule": '<path d="M11 0V14"/>',
-        "level": '<path d="M1 7H21"/>',
+        "vertical": '<path d="M11 0V14"/>',
+        "horizontal": '<path d="M1 7H21"/>',
     }[shape]
     return f'<svg class="key" viewBox="0 0 22 14" aria-hidden="true"><g class="{kind}">{inside}</g></svg>'
 
@@ -268,11 +268,11 @@ def render_swatch(kind: str) -> str:
 def render_html_table(table: ReportTable) -> str:
     """Render a table. If it is too wide for a phone, it scrolls by itself."""
 
-    def row(cells: Sequence[str], tag: str) -> str:
-        kinds = ["words" if place < table.text_columns else "number" for place in range(len(cells))]
+    def render_row(cells: Sequence[str], tag: str) -> str:
+        kinds = ["text" if number < table.text_columns else "number" for number in range(len(cells))]
         content = "".join(f'<{tag} class="{k}">{escape(cell)}</{tag}>' for k, cell in zip(kinds, cells, strict=True))
         return f"<tr>{content}</tr>\n"
 
-    head = f"<thead>{row(table.header, 'th')}</thead>\n" if any(table.header) else ""
-    body = "".join(row(cells, "td") for cells in table.rows)
+    head = f"<thead>{render_row(table.header, 'th')}</thead>\n" if any(table.header) else ""
+    body = "".join(render_row(cells, "td") for cells in table.rows)
     return f'<div class="wide" tabindex="0"><table>\n{head}<tbody>\n{body}</tbody>\n</table></div>\n'

@@ -21,7 +21,7 @@ def render_markdown_section(section: ReportSection) -> Iterator[str]:
     title = section.title or section.fold_title
     yield f"{'##' if section.title else '###'} {escape_markdown(title)}"
     if section.title == "Warnings":
-        yield "\n".join(f"- {escape_markdown(words)}" for words in section.paragraphs)
+        yield "\n".join(f"- {escape_markdown(paragraph)}" for paragraph in section.paragraphs)
     else:
         yield from map(escape_markdown, section.paragraphs)
     if section.code:
@@ -32,11 +32,11 @@ def render_markdown_section(section: ReportSection) -> Iterator[str]:
 
 def render_markdown_table(table: ReportTable) -> str:
     """Render a table: text columns to the left, number columns to the right."""
-    sides = [":---" if place < table.text_columns else "---:" for place in range(len(table.header))]
+    sides = [":---" if column < table.text_columns else "---:" for column in range(len(table.header))]
     rows = [list(map(escape_markdown, table.header)), sides, *(list(map(escape_markdown, row)) for row in table.rows)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def escape_markdown(words: str) -> str:
+def escape_markdown(text: str) -> str:
     """Escape the signs of Markdown and HTML. Names of policies and arms come from users."""
-    return re.sub(r"([\\`*_\[\]<>|#~$&])", r"\\\1", " ".join(words.split()))
+    return re.sub(r"([\\`*_\[\]<>|#~$&])", r"\\\1", " ".join(text.split()))

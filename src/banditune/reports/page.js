@@ -1,41 +1,41 @@
 "use strict";
-// Moves the elements that svg.py drew: same paths, other axes. The plots are in the page as JSON.
+// Moves the elements that svg_plots.py drew: same paths, other axes. The plots are in the page as JSON.
 (function () {
   const PAD = { left: 58, right: 14, top: 28, bottom: 46 };
   const BARE = 8; // above a plot whose rows have names
   const ROW = 46;
   const NAME = 44;
-  const ABOVE = 5; // upright lines begin so far above a row's dots, below its name
+  const ABOVE = 5; // vertical lines begin this far above a row's dots, below its name
   const LETTER = 8.5;
   const SVG = document.querySelector("svg").namespaceURI;
   const plots = JSON.parse(document.getElementById("plots").textContent);
 
-  function element(name, attributes, words) {
-    const made = document.createElementNS(SVG, name);
-    for (const key in attributes) made.setAttribute(key, attributes[key]);
-    if (words !== undefined) made.textContent = words;
-    return made;
+  function element(name, attributes, text) {
+    const node = document.createElementNS(SVG, name);
+    for (const key in attributes) node.setAttribute(key, attributes[key]);
+    if (text !== undefined) node.textContent = text;
+    return node;
   }
 
   function scale(view, begin, end) {
     const low = view.log ? Math.log(view.low) : view.low;
     const high = view.log ? Math.log(view.high) : view.high;
-    const beyond = begin - 20 * Math.sign(end - begin);
-    const place = (value) => {
-      if (view.log && value <= 0) return beyond;
+    const outside = begin - 20 * Math.sign(end - begin);
+    const project = (value) => {
+      if (view.log && value <= 0) return outside;
       const share = ((view.log ? Math.log(value) : value) - low) / (high - low);
       return begin + (end - begin) * share;
     };
-    place.back = (pixel) => {
+    project.invert = (pixel) => {
       const inside = low + ((pixel - begin) / (end - begin)) * (high - low);
       return view.log ? Math.exp(inside) : inside;
     };
-    return place;
+    return project;
   }
 
-  // The part of an axis that is seen at first, or after a switch to logarithms.
-  function whole(axis, log) {
-    return { log: log, low: log ? Math.max(axis.least, axis.low) : axis.low, high: axis.high };
+  // The visible part of an axis at first, and after a switch to logarithms.
+  function fullRange(axis, log) {
+    return { log: log, low: log ? Math.max(axis.log_low, axis.low) : axis.low, high: axis.high };
   }
 
   function ticks(axis, view, most) {
@@ -52,53 +52,53 @@
       const coarse = fine.filter((value) => value.toExponential().startsWith("1e"));
       if (fine.length > 1 && fine.length <= 1.5 * most) return fine;
       const every = Math.ceil(coarse.length / (1.5 * most));
-      if (coarse.length > 1) return coarse.filter((value, place) => place % every === 0);
+      if (coarse.length > 1) return coarse.filter((value, index) => index % every === 0);
     }
     const rough = (view.high - view.low) / most;
     const power = Math.pow(10, Math.floor(Math.log10(rough)));
     let step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough * (1 - 1e-9));
-    if (axis.whole) step = Math.max(1, step);
-    const found = [];
-    for (let place = Math.ceil(view.low / step - 1e-9); place * step <= view.high + 1e-9 * step; place++) {
-      found.push(place * step);
+    if (axis.integer_ticks) step = Math.max(1, step);
+    const values = [];
+    for (let count = Math.ceil(view.low / step - 1e-9); count * step <= view.high + 1e-9 * step; count++) {
+      values.push(count * step);
     }
-    return found;
+    return values;
   }
 
-  function words(axis, value) {
+  function formatTick(axis, value) {
     const shown = axis.percent ? 100 * value : value;
     const size = Math.abs(shown);
     const digits = size !== 0 && (size >= 1e7 || size < 1e-4) ? shown.toExponential(2) : String(Number(shown.toPrecision(6)));
     return axis.percent ? digits + "%" : digits;
   }
 
-  function cut(name, letters) {
+  function shorten(name, letters) {
     return name.length <= letters ? name : name.slice(0, letters - 1) + "…";
   }
 
-  function upright(x, frame) {
+  function drawVertical(x, frame) {
     return frame.stretches.map(([begin, end]) => "M" + x.toFixed(1) + " " + begin.toFixed(1) + "V" + end.toFixed(1)).join("");
   }
 
   function path(mark, across, down, frame) {
     const at = (x, y) => x.toFixed(1) + " " + y.toFixed(1);
-    if (mark.shape === "rule") return upright(across(mark.x[0]), frame);
-    if (mark.shape === "level") return "M" + at(frame.left, down(mark.y[0])) + "H" + frame.right;
+    if (mark.shape === "vertical") return drawVertical(across(mark.x[0]), frame);
+    if (mark.shape === "horizontal") return "M" + at(frame.left, down(mark.y[0])) + "H" + frame.right;
     if (mark.shape === "span") {
       const low = (across(mark.x[0]) - 1).toFixed(1);
       return "M" + low + " " + frame.top + "H" + (across(mark.x[1]) + 1).toFixed(1) + "V" + frame.bottom + "H" + low + "Z";
     }
     if (mark.shape === "line") return "M" + mark.x.map((x, i) => at(across(x), down(mark.y[i]))).join("L");
     if (mark.shape === "band") {
-      const there = mark.x.map((x, i) => at(across(x), down(mark.high[i])));
-      const back = mark.x.map((x, i) => at(across(x), down(mark.low[i])));
-      return "M" + there.concat(back.reverse()).join("L") + "Z";
+      const upper = mark.x.map((x, i) => at(across(x), down(mark.high[i])));
+      const lower = mark.x.map((x, i) => at(across(x), down(mark.low[i])));
+      return "M" + upper.concat(lower.reverse()).join("L") + "Z";
     }
     return mark.low.map((low, i) => interval(mark, i, across, down, at)).join("");
   }
 
   function interval(mark, i, across, down, at) {
-    if (mark.along === "y") {
+    if (mark.interval_axis === "y") {
       const x = across(mark.x[i]);
       const ends = [down(mark.low[i]), down(mark.high[i])];
       return "M" + at(x, ends[0]) + "V" + ends[1].toFixed(1) + ends.map((y) => "M" + at(x - 4, y) + "h8").join("");
@@ -108,7 +108,7 @@
     return "M" + at(ends[0], y) + "H" + ends[1].toFixed(1) + ends.map((x) => "M" + at(x, y - 4) + "v8").join("");
   }
 
-  function enliven(svg) {
+  function makeInteractive(svg) {
     const plot = plots[Number(svg.dataset.plot)];
     const figure = svg.closest("figure");
     const tip = figure.querySelector(".tip");
@@ -119,13 +119,13 @@
     const ring = element("circle", { class: "chosen", visibility: "hidden" });
     const box = element("rect", { class: "drag", visibility: "hidden" });
     const named = plot.y.names.length > 0;
-    const view = { x: whole(plot.x, plot.x.log), y: whole(plot.y, plot.y.log) };
+    const view = { x: fullRange(plot.x, plot.x.log), y: fullRange(plot.y, plot.y.log) };
     const dots = [];
-    plot.marks.forEach((mark) => mark.tips.forEach((told, i) => dots.push({ x: mark.x[i], y: mark.y[i], r: mark.radius[i], told: told })));
+    plot.marks.forEach((mark) => mark.tips.forEach((tip, i) => dots.push({ x: mark.x[i], y: mark.y[i], r: mark.radius[i], tip: tip })));
     let frame, across, down, chosen = null, from = null;
 
     svg.append(ring, box);
-    svg.classList.add("live");
+    svg.classList.add("interactive");
     figure.querySelector(".controls").hidden = false;
 
     function layout() {
@@ -144,8 +144,8 @@
       down = named ? scale(view.y, frame.top, frame.bottom) : scale(view.y, frame.bottom, frame.top);
       frame.stretches = named ? plot.y.names.map((_, row) => [down(row) - ABOVE, down(row) + ROW / 2]) : [[frame.top, frame.bottom]];
       drawAxes();
-      plot.marks.forEach((mark, place) => {
-        const group = groups[place];
+      plot.marks.forEach((mark, index) => {
+        const group = groups[index];
         const line = group.querySelector("path");
         if (line) line.setAttribute("d", path(mark, across, down, frame));
         group.querySelectorAll("circle").forEach((circle, i) => {
@@ -157,26 +157,26 @@
     }
 
     function drawAxes() {
-      const made = [];
-      const put = (name, attributes, told) => made.push(element(name, attributes, told));
+      const nodes = [];
+      const put = (name, attributes, text) => nodes.push(element(name, attributes, text));
       for (const value of ticks(plot.x, view.x, Math.min(8, Math.round((frame.right - frame.left) / 85)))) {
         const x = across(value);
-        put("path", { class: "grid", d: upright(x, frame) });
-        put("text", { class: "tick", x: x.toFixed(1), y: frame.bottom + 17 }, words(plot.x, value));
+        put("path", { class: "grid", d: drawVertical(x, frame) });
+        put("text", { class: "tick", x: x.toFixed(1), y: frame.bottom + 17 }, formatTick(plot.x, value));
       }
       for (const value of named ? [] : ticks(plot.y, view.y, 6)) {
         const y = down(value);
         put("path", { class: "grid", d: "M" + frame.left + " " + y.toFixed(1) + "H" + frame.right });
-        put("text", { class: "side", x: frame.left - 7, y: (y + 4).toFixed(1) }, words(plot.y, value));
+        put("text", { class: "side", x: frame.left - 7, y: (y + 4).toFixed(1) }, formatTick(plot.y, value));
       }
       const letters = Math.min(NAME, Math.floor((frame.right - frame.left) / LETTER));
       names.replaceChildren(...plot.y.names.map((name, row) => {
-        return element("text", { class: "name", x: frame.left + 4, y: (down(row) - 9).toFixed(1) }, cut(name, letters));
+        return element("text", { class: "name", x: frame.left + 4, y: (down(row) - 9).toFixed(1) }, shorten(name, letters));
       }));
       put("path", { class: "base", d: "M" + frame.left + " " + frame.bottom + "H" + frame.right });
       put("text", { class: "label", x: frame.right, y: frame.bottom + 37 }, plot.x.label);
       put("text", { class: "head", x: PAD.right, y: 16 }, plot.y.label);
-      axes.replaceChildren(...made);
+      axes.replaceChildren(...nodes);
     }
 
     function inside(x, y) {
@@ -187,42 +187,42 @@
       chosen = dot;
       const x = dot && across(dot.x);
       const y = dot && down(dot.y);
-      const seen = dot !== null && inside(x, y);
-      ring.setAttribute("visibility", seen ? "visible" : "hidden");
-      tip.hidden = !seen;
-      if (!seen) return;
+      const visible = dot !== null && inside(x, y);
+      ring.setAttribute("visibility", visible ? "visible" : "hidden");
+      tip.hidden = !visible;
+      if (!visible) return;
       ring.setAttribute("cx", x.toFixed(1));
       ring.setAttribute("cy", y.toFixed(1));
       ring.setAttribute("r", dot.r + 3);
-      tip.textContent = dot.told;
-      const room = svg.parentNode.clientWidth;
-      tip.style.left = Math.max(0, Math.min(room - tip.offsetWidth, x - tip.offsetWidth / 2)) + "px";
+      tip.textContent = dot.tip;
+      const width = svg.parentNode.clientWidth;
+      tip.style.left = Math.max(0, Math.min(width - tip.offsetWidth, x - tip.offsetWidth / 2)) + "px";
       const above = y - tip.offsetHeight - dot.r - 8;
       tip.style.top = (above < 0 ? y + dot.r + 8 : above) + "px";
     }
 
     function nearest(x, y) {
       let best = null;
-      let least = 48 * 48; // of dots on top of each other, the last is seen
+      let smallest = 48 * 48; // of dots on top of each other, the last one is visible
       for (const dot of dots) {
         const dx = across(dot.x) - x;
         const dy = down(dot.y) - y;
-        const far = dx * dx + dy * dy;
-        if (inside(across(dot.x), down(dot.y)) && far <= least) { best = dot; least = far; }
+        const distance = dx * dx + dy * dy;
+        if (inside(across(dot.x), down(dot.y)) && distance <= smallest) { best = dot; smallest = distance; }
       }
       return best;
     }
 
-    function place(event) {
+    function locate(event) {
       const bounds = svg.getBoundingClientRect();
       return { x: event.clientX - bounds.left, y: event.clientY - bounds.top };
     }
 
     function zoomTo(axis, name, low, high) {
-      const seen = view[name];
-      if (seen.log ? !(low > 0 && high / low > 1 + 1e-6) : !(high - low > 1e-9 * (axis.high - axis.low))) return;
-      seen.low = low;
-      seen.high = high;
+      const range = view[name];
+      if (range.log ? !(low > 0 && high / low > 1 + 1e-6) : !(high - low > 1e-9 * (axis.high - axis.low))) return;
+      range.low = low;
+      range.high = high;
     }
 
     function zoom(factor) {
@@ -231,14 +231,14 @@
         const to = name === "x" ? across : down;
         const ends = name === "x" ? [frame.left, frame.right] : named ? [frame.top, frame.bottom] : [frame.bottom, frame.top];
         const at = Math.min(Math.max(to(middle[name]), Math.min(...ends)), Math.max(...ends));
-        zoomTo(plot[name], name, to.back(at + (ends[0] - at) * factor), to.back(at + (ends[1] - at) * factor));
+        zoomTo(plot[name], name, to.invert(at + (ends[0] - at) * factor), to.invert(at + (ends[1] - at) * factor));
       }
       redraw();
     }
 
     function reset() {
-      view.x = whole(plot.x, view.x.log);
-      view.y = whole(plot.y, view.y.log);
+      view.x = fullRange(plot.x, view.x.log);
+      view.y = fullRange(plot.y, view.y.log);
       show(null);
       redraw();
     }
@@ -250,13 +250,13 @@
     }
 
     svg.addEventListener("pointerdown", (event) => {
-      if (event.pointerType === "touch") { show(nearest(place(event).x, place(event).y)); return; }
-      if (event.button !== 0 || !inside(place(event).x, place(event).y)) return;
-      from = place(event);
+      if (event.pointerType === "touch") { show(nearest(locate(event).x, locate(event).y)); return; }
+      if (event.button !== 0 || !inside(locate(event).x, locate(event).y)) return;
+      from = locate(event);
       svg.setPointerCapture(event.pointerId);
     });
     svg.addEventListener("pointermove", (event) => {
-      const to = place(event);
+      const to = locate(event);
       if (!from) { show(nearest(to.x, to.y)); return; }
       const part = select(to);
       box.setAttribute("visibility", "visible");
@@ -267,13 +267,13 @@
     });
     svg.addEventListener("pointerup", (event) => {
       if (!from) return;
-      const part = select(place(event));
+      const part = select(locate(event));
       from = null;
       box.setAttribute("visibility", "hidden");
-      // A slip of the hand is no wish to zoom.
+      // A small movement is a click, not a zoom.
       if (part.x[1] - part.x[0] < 8 || part.y[1] - part.y[0] < 8) return;
-      zoomTo(plot.x, "x", across.back(part.x[0]), across.back(part.x[1]));
-      if (!named) zoomTo(plot.y, "y", down.back(part.y[1]), down.back(part.y[0]));
+      zoomTo(plot.x, "x", across.invert(part.x[0]), across.invert(part.x[1]));
+      if (!named) zoomTo(plot.y, "y", down.invert(part.y[1]), down.invert(part.y[0]));
       redraw();
     });
     svg.addEventListener("pointercancel", () => { from = null; box.setAttribute("visibility", "hidden"); });
@@ -295,13 +295,13 @@
     }));
     figure.querySelectorAll("[data-log]").forEach((box) => box.addEventListener("change", () => {
       const name = box.dataset.log;
-      view[name] = whole(plot[name], box.checked);
+      view[name] = fullRange(plot[name], box.checked);
       redraw();
     }));
     window.addEventListener("resize", layout);
     layout();
   }
 
-  document.querySelectorAll("svg.plot").forEach(enliven);
+  document.querySelectorAll("svg.plot").forEach(makeInteractive);
   window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((part) => { part.open = true; }));
 })();

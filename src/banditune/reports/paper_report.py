@@ -17,7 +17,7 @@ from banditune.reports.text_formatting import format_text_table
 from banditune.results.paper_results import PaperCell, Reproduction
 
 NO_EXPLANATION = "Not known: with 10,000 runs per width this cell does not differ, or it was not examined."
-"""The explanation of a cell that differs but has no line in `paper/known.csv`."""
+"""The explanation of a cell that differs but has no line in `paper/explanations.csv`."""
 
 
 PAPER_TABLE_TITLES = {
@@ -45,21 +45,21 @@ def _(result: Reproduction) -> str:
         )
         for cell in marked
     ]
-    known = list(dict.fromkeys(cell.explanation for cell in marked if cell.explanation))
-    details = ["", format_text_table(rows, left=(0, 1, 2, 9)), *(f"\n{why}" for why in known)] if marked else []
+    explanations = list(dict.fromkeys(cell.explanation for cell in marked if cell.explanation))
+    details = ["", format_text_table(rows, left=(0, 1, 2, 9)), *(f"\n{why}" for why in explanations)] if marked else []
     return "\n".join([*summarise_reproduction(result), *details])
 
 
 def summarise_reproduction(result: Reproduction) -> Iterator[str]:
     """State in a few sentences how many numbers agree."""
     cells = result.published_cells
-    within = sum(abs(cell.z_score) <= 3 for cell in cells)
+    agreeing = sum(abs(cell.z_score) <= 3 for cell in cells)
     covered = sum(cell.mark == "~" for cell in cells)
     yield (
         f"{len(cells)} of the paper's 201 numbers have one of ours beside them ({result.runs:,} runs per width, seed "
         f"{result.seed}, on the {result.device.upper()})."
     )
-    yield f"{within} are within 3 joint standard errors, {covered} more are covered by a written tolerance;"
+    yield f"{agreeing} are within 3 joint standard errors, {covered} more are covered by a written tolerance;"
     beyond = [sum(cell.mark == mark for cell in cells) for mark in ("!", "!!")]
     yield f"{beyond[0]} are beyond 3 (!), {beyond[1]} beyond 4 (!!)."
 
@@ -67,7 +67,7 @@ def summarise_reproduction(result: Reproduction) -> Iterator[str]:
 def render_paper_markdown(result: Reproduction) -> str:
     """Render the whole comparison as one Markdown page."""
     reasons = list(dict.fromkeys(reason for cell in result.cells for reason in cell.tolerance_reasons))
-    letters = {reason: ascii_lowercase[place] for place, reason in enumerate(reasons)}
+    letters = {reason: ascii_lowercase[number] for number, reason in enumerate(reasons)}
     blocks = [
         "# The paper's numbers and ours",
         " ".join(summarise_reproduction(result)),
@@ -142,17 +142,19 @@ def make_paper_command(result: Reproduction) -> str:
     return f"banditune paper --runs {result.runs} --tunings {tunings} --seed {result.seed} --device {result.device}"
 
 
-def find_paper_cell(result: Reproduction, *place: Any) -> PaperCell:
+def find_paper_cell(result: Reproduction, *number: Any) -> PaperCell:
     """Find a cell by the first of table, row, tuner and budget."""
-    return next(cell for cell in result.cells if (cell.table, cell.row, cell.tuner, cell.budget)[: len(place)] == place)
+    return next(
+        cell for cell in result.cells if (cell.table, cell.row, cell.tuner, cell.budget)[: len(number)] == number
+    )
 
 
 def format_paper_cell(cell: PaperCell, letters: dict[str, str]) -> str:
     """Format a cell of a Markdown table."""
     if math.isnan(cell.ours):
         return f"- / **{cell.paper:g}**"
-    other = "" if math.isnan(cell.other_reading) else f" ({format_paper_number(cell.other_reading)})"
-    ours = f"{format_paper_number(cell.ours)} ± {cell.se:.2g}{other}"
+    other_reading = "" if math.isnan(cell.other_reading) else f" ({format_paper_number(cell.other_reading)})"
+    ours = f"{format_paper_number(cell.ours)} ± {cell.se:.2g}{other_reading}"
     if math.isnan(cell.paper):
         return ours
     letter = f" ({', '.join(letters[reason] for reason in cell.tolerance_reasons)})" if cell.tolerance_reasons else ""

@@ -137,24 +137,24 @@ def _(result: Backtest) -> str:
     )
 
 
-def format_environment_check(found: Mapping[str, Any]) -> str:
+def format_environment_check(report: Mapping[str, Any]) -> str:
     """Format what the doctor found: one line per check, with advice below it."""
     signs = {True: "ok", False: "NOT OK", None: ""}
-    rows = [(check["what"], signs[check["works"]], check["found"]) for check in found["checks"]]
-    widths = [max(len(row[place]) for row in rows) for place in range(2)]
+    rows = [(check["check"], signs[check["works"]], check["finding"]) for check in report["checks"]]
+    widths = [max(len(row[column]) for row in rows) for column in range(2)]
     lines = []
-    for row, check in zip(rows, found["checks"], strict=True):
+    for row, check in zip(rows, report["checks"], strict=True):
         lines.append(f"{row[0].ljust(widths[0])}  {row[1].ljust(widths[1])}  {row[2]}".rstrip())
         if check["advice"]:
             lines.append(f"{' ' * widths[0]}  {check['advice']}")
-    lines += ["", "All checks passed." if found["works"] else "A check failed: see above."]
+    lines += ["", "All checks passed." if report["works"] else "A check failed: see above."]
     return "\n".join(lines)
 
 
-def format_store_listing(found: Mapping[str, Any]) -> str:
+def format_store_listing(listing: Mapping[str, Any]) -> str:
     """Format what a store holds, a few lines for each setup."""
-    lines = [f"{found['file']}: {format_count(len(found['setups']), 'setup')}, {found['bytes'] / 1e6:,.1f} MB"]
-    for setup in found["setups"]:
+    lines = [f"{listing['file']}: {format_count(len(listing['setups']), 'setup')}, {listing['bytes'] / 1e6:,.1f} MB"]
+    for setup in listing["setups"]:
         checkpoints = setup["checkpoints"]
         steps = f"step {checkpoints[0]:,}" if len(checkpoints) == 1 else f"each of {len(checkpoints)} steps"
         lines += [
@@ -173,10 +173,10 @@ def name_algorithm(shortcut: str) -> str:
     return {"none": "the plain loop", "warp version": "warps"}.get(shortcut, f"the shortcut {shortcut!r}")
 
 
-def format_store_check(found: Mapping[str, Any]) -> str:
+def format_store_check(report: Mapping[str, Any]) -> str:
     """Format how much of a store was checked."""
-    counts = (format_count(found[name], name.removesuffix("s")) for name in ("setups", "blocks", "regrets"))
-    return f"{found['file']}: {', '.join(counts)}; all of them are as they were written."
+    counts = (format_count(report[name], name.removesuffix("s")) for name in ("setups", "blocks", "regrets"))
+    return f"{report['file']}: {', '.join(counts)}; all of them are as they were written."
 
 
 @format_text.register

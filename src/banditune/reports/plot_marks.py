@@ -18,26 +18,27 @@ BLACK_COLOUR, TUNED_COLOUR, CURVE_COLOUR, GREY_COLOUR = 0, 1, 2, 7
 class PlotAxis:
     """An axis from `low` to `high`.
 
-    A logarithmic axis starts at `least`; None if it cannot be logarithmic. With `whole`, ticks are whole numbers; with
-    `percent`, they are formatted as percentages. An axis with `names` has one row per name, from the top.
+    A logarithmic axis starts at `log_low`; None if it cannot be logarithmic. With `integer_ticks`, ticks are integers;
+    with `percent`, they are formatted as percentages. An axis with `names` has one row per name, from the top.
     """
 
     label: str
     low: float
     high: float
-    least: float | None = None
+    log_low: float | None = None
     log: bool = False
-    whole: bool = False
+    integer_ticks: bool = False
     percent: bool = False
     names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class PlotMark:
-    """One element of a plot; `shape` is "line", "band", "dots", "span", "rule" or "level".
+    """One element of a plot; `shape` is "line", "band", "dots", "span", "vertical" or "horizontal".
 
-    A band lies between `low` and `high`. Dots have a radius and a tip each; with `low` and `high` they have intervals
-    `along` an axis. A span lies between two x, a rule at one x, a level at one y. Without a label, the legend omits it.
+    A band is between `low` and `high`. Dots have a radius and a tip each. With `low` and `high` they have intervals along
+    `interval_axis`. A span is between two x. Vertical lines are at one x, horizontal ones at one y. The legend omits marks
+    without a label.
     """
 
     shape: str
@@ -49,7 +50,7 @@ class PlotMark:
     high: tuple[float, ...] = ()
     radius: tuple[float, ...] = ()
     tips: tuple[str, ...] = ()
-    along: str = "y"
+    interval_axis: str = "y"
     hollow: bool = False
 
 
@@ -69,11 +70,11 @@ def make_axis(label: str, values: Sequence[float], *, log: bool = False, margin:
     low, high = min(values), max(values)
     extra = margin * (high - low) or 0.5 * abs(high) or 0.5
     positive = [value for value in values if value > 0]
-    least = 0.85 * min(positive) if positive else None
+    log_low = 0.85 * min(positive) if positive else None
     bottom = 0.0 if low >= 0 and low - extra < 0 else low - extra
     # On a logarithmic axis the margin is a factor.
-    top = high / 0.85 if log and least else high + extra
-    return PlotAxis(label, bottom, top, least, log and least is not None, **more)
+    top = high / 0.85 if log and log_low else high + extra
+    return PlotAxis(label, bottom, top, log_low, log and log_low is not None, **more)
 
 
 def choose_regret_range(intervals: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -93,20 +94,22 @@ def make_lower_bound_marks(bound: LowerBound | None, shape: str, regret: float =
     label = f"lower bound: {format_number(bound.regret)} ({describe_confidence(bound)}{weak})"
     if bound.is_exact:
         label = f"optimum: {format_number(bound.regret)}"
-    place = (float(bound.regret),)
-    return (PlotMark(shape, 3, label, x=place if shape == "rule" else (), y=place if shape == "level" else ()),)
+    value = (float(bound.regret),)
+    return (
+        PlotMark(shape, 3, label, x=value if shape == "vertical" else (), y=value if shape == "horizontal" else ()),
+    )
 
 
-def make_estimate_mark(colour: int, what: str, place: float, label: str, estimate: Estimate) -> PlotMark:
-    """Mark one estimate with its interval at the parameter value `place`."""
+def make_estimate_mark(colour: int, title: str, value: float, label: str, estimate: Estimate) -> PlotMark:
+    """Mark one estimate with its interval at a parameter value."""
     return PlotMark(
         "dots",
         colour,
         label,
-        (place,),
+        (value,),
         (estimate.mean,),
         (estimate.low,),
         (estimate.high,),
         (4.5,),
-        (f"{what}: {format_number(place)}, regret {format_mean_and_interval(estimate)}",),
+        (f"{title}: {format_number(value)}, regret {format_mean_and_interval(estimate)}",),
     )

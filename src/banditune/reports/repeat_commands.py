@@ -108,31 +108,31 @@ def _(result: LowerBoundEstimates) -> str | None:
 
 def join_command(verb: str, policies: Sequence[str | None], setup: StudySetup, options: dict[str, Any]) -> str | None:
     """Join a command line, quoted for a shell; None if a policy or the problem cannot be written in it."""
-    words: list[str | None] = ["banditune", *verb.split()]
+    parts: list[str | None] = ["banditune", *verb.split()]
     for policy in policies:
-        words += ["--policy", policy]
-    words += ["--problem", format_spec(setup.problem), "--horizon", str(setup.horizon)]
+        parts += ["--policy", policy]
+    parts += ["--problem", format_spec(setup.problem), "--horizon", str(setup.horizon)]
     for name, value in (options | select_unusual_settings(setup)).items():
         if value is True:
-            words.append(f"--{name}")
+            parts.append(f"--{name}")
         elif value not in (None, False):
-            words += [f"--{name}", str(value)]
+            parts += [f"--{name}", str(value)]
     for name, (low, high) in (setup.ranges or {}).items():
-        words += ["--range", f"{name}={format_option_value(low)}:{format_option_value(high)}"]
-    words += [word for name, value in (setup.fixed or {}).items() for word in ("--fix", f"{name}={value!r}")]
-    words += [] if setup.common_random_numbers else ["--no-common-random-numbers"]
-    words += [] if setup.shortcut else ["--no-shortcuts"]
-    if None in words:
+        parts += ["--range", f"{name}={format_option_value(low)}:{format_option_value(high)}"]
+    parts += [word for name, value in (setup.fixed or {}).items() for word in ("--fix", f"{name}={value!r}")]
+    parts += [] if setup.common_random_numbers else ["--no-common-random-numbers"]
+    parts += [] if setup.shortcut else ["--no-shortcuts"]
+    if None in parts:
         return None
-    return shlex.join([word for word in words if word is not None])
+    return shlex.join([word for word in parts if word is not None])
 
 
 def select_unusual_settings(setup: StudySetup) -> dict[str, Any]:
     """Select the settings that differ from their defaults."""
     return {
         option: getattr(setup, name)
-        for option, (name, usual) in DEFAULT_SETTINGS.items()
-        if getattr(setup, name) != usual
+        for option, (name, default) in DEFAULT_SETTINGS.items()
+        if getattr(setup, name) != default
     }
 
 
@@ -150,10 +150,10 @@ def format_spec(config: Mapping[str, Any]) -> str | None:
     for name, value in config.items():
         if name == "name" or value is None or value in ([], ()):
             continue
-        words = format_option_value(value)
-        if words is None:
+        parts = format_option_value(value)
+        if parts is None:
             return None
-        items.append(f"{name}={words}")
+        items.append(f"{name}={parts}")
     return f"{config['name']}:{','.join(items)}" if items else str(config["name"])
 
 

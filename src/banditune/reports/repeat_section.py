@@ -60,22 +60,26 @@ def make_repeat_section(result: ResultRecord, setup: StudySetup, rows: Sequence[
     own_code = list_custom_code_rows(result, setup)
     line = repeat_commands.make_command(result)
     if setup.command is not None:
-        words = REPEAT_AS_TYPED
+        text = REPEAT_AS_TYPED
     elif line is None:
-        words = REPEAT_FROM_PYTHON
+        text = REPEAT_FROM_PYTHON
     elif own_code:
-        words = (
+        text = (
             "Repeat the result with this command. NAME is the name of your policy or problem in its file, which must be "
             "unchanged:"
         )
     else:
-        words = "Repeat the result with this command:"
+        text = "Repeat the result with this command:"
     table = ReportTable(("", ""), (*about, *own_code, *rows, *setup.versions.items()), text_columns=2)
-    return ReportSection("How to repeat this", (words,), None, table, line or "")
+    return ReportSection("How to repeat this", (text,), None, table, line or "")
 
 
 def list_custom_code_rows(result: ResultRecord, setup: StudySetup) -> list[tuple[str, str]]:
     """List the files of code that is not part of this package: one row per policy, problem and tuner."""
-    several = [entry.policy_config for entry in result.entries] if isinstance(result, Comparison) else []
-    configs = (*several, setup.policy, setup.problem, setup.tuner)
-    return [(f"code of {one['name']}", str(one[OWN_CODE_KEY])) for one in configs if one and OWN_CODE_KEY in one]
+    configs_of_entries = [entry.policy_config for entry in result.entries] if isinstance(result, Comparison) else []
+    configs = (*configs_of_entries, setup.policy, setup.problem, setup.tuner)
+    return [
+        (f"code of {config['name']}", str(config[OWN_CODE_KEY]))
+        for config in configs
+        if config and OWN_CODE_KEY in config
+    ]

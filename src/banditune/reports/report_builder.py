@@ -77,14 +77,14 @@ def _(result: Tuning) -> ReportContent:
 
 @build_report_content.register
 def _(result: Backtest) -> ReportContent:
-    words = (
+    text = (
         f"The problem was fitted to {result.fit.campaigns} campaigns, and the policy was tuned on it. The policy was then "
         f"simulated on {result.campaigns} others, by their own data. The intervals are over campaigns. All sections below "
         "this table are about the fitted problem, whose regret and gain are different.",
         *(f"{doubt[0].upper()}{doubt[1:]}." for doubt in result.caveats),
     )
     evaluated = ReportSection(
-        "Campaigns that were left out", words, table=ReportTable(BACKTEST_HEADER, tuple(list_backtest_rows(result)))
+        "Campaigns that were left out", text, table=ReportTable(BACKTEST_HEADER, tuple(list_backtest_rows(result)))
     )
     difference = result.reward_difference
     paired = (
@@ -113,12 +113,12 @@ def _(result: Backtest) -> ReportContent:
 
 @build_report_content.register
 def _(result: RobustnessReport) -> ReportContent:
-    words = state_robustness(result)
+    text = state_robustness(result)
     worst = result.worst_scenario
     figures = (("largest excess regret", format_excess_share(worst), f"{worst.description}: {worst.verdict}"),)
     assumed = ReportSection("Assumptions", tuple(format_sentences([state_assumptions(result.setup)])))
     sections = (*make_robustness_sections(result), assumed, make_provenance_section(result, result.setup))
-    return ReportContent(describe_setup(result.setup), f"{words[0].upper()}{words[1:]}.", figures, sections)
+    return ReportContent(describe_setup(result.setup), f"{text[0].upper()}{text[1:]}.", figures, sections)
 
 
 @build_report_content.register
@@ -160,7 +160,7 @@ def _(result: Curve) -> ReportContent:
 def _(result: Comparison) -> ReportContent:
     head, *rows = make_comparison_rows(result, error="95% interval")
     table = ReportTable(head, tuple(rows), text_columns=2)
-    words = (
+    text = (
         f"Each policy was tuned with {result.budget:,} runs. All were then simulated on the same "
         f"{describe_validation(result.setup, result.validation_runs)}. Differences to the best are paired, and their "
         "intervals hold for all pairs together.",
@@ -174,7 +174,7 @@ def _(result: Comparison) -> ReportContent:
     )
     sections = (
         *make_notes_section("Warnings", result.notices),
-        ReportSection("Policies", words, result_plots.make_comparison_plot(result), table),
+        ReportSection("Policies", text, result_plots.make_comparison_plot(result), table),
         *make_distribution_sections([(entry.policy, entry.distribution) for entry in result.entries]),
         make_provenance_section(result, result.setup),
     )

@@ -18,9 +18,9 @@ OtherReader = Callable[[Path], Sequence[ResultRecord]]
 """A function that reads the results in a file that is not JSON."""
 
 
-def read_records(path: Path, others: OtherReader) -> Sequence[ResultRecord]:
+def read_records(path: Path, read_other: OtherReader) -> Sequence[ResultRecord]:
     """Read the results in a file. JSON, recognised by its first character, holds one; other files may hold several."""
-    return [load_result(path)] if read_beginning(path).lstrip()[:1] in (b"{", b"[") else others(path)
+    return [load_result(path)] if read_beginning(path).lstrip()[:1] in (b"{", b"[") else read_other(path)
 
 
 class ReportOptions(NamedTuple):
@@ -40,14 +40,14 @@ def write_report_files(
     output: Path | None,
     figures: Path | None,
     tables: Path | None,
-    others: OtherReader,
+    read_other: OtherReader,
     options: ReportOptions = REPORT_OPTIONS,
 ) -> Iterator[Path]:
     """Write the requested reports of the results in files, and yield each path that was written."""
     for path in (output, tables):
         if path is not None:
             check_writable(path)
-    records = [record for source in sources for record in read_records(source, others)]
+    records = [record for source in sources for record in read_records(source, read_other)]
     contents = add_summary(
         [build_report_content(record) for record in records], records, options.unit, options.per, options.title
     )
@@ -62,8 +62,8 @@ def write_report_files(
         yield tables
     if figures is not None:
         stem = sources[0].stem
-        for place, record in enumerate(records):
-            yield from write_figure_files(record, figures, f"{stem}-{place + 1}" if len(records) > 1 else stem)
+        for number, record in enumerate(records):
+            yield from write_figure_files(record, figures, f"{stem}-{number + 1}" if len(records) > 1 else stem)
 
 
 def write_figure_files(record: ResultRecord, folder: Path, name: str) -> Iterator[Path]:

@@ -82,11 +82,11 @@ def describe_option_sources(setup: StudySetup, baseline: Mapping[str, Any] | Non
 
 def make_robustness_sections(robustness: RobustnessReport) -> Iterator[ReportSection]:
     """Make the section on regret in scenarios other than the expected one."""
-    words = state_robustness(robustness)
+    paragraphs = state_robustness(robustness)
     yield ReportSection(
         "Other scenarios",
         (
-            f"{words[0].upper()}{words[1:]}.",
+            f"{paragraphs[0].upper()}{paragraphs[1:]}.",
             f"The policy was tuned again for each scenario, with {robustness.budget:,} runs. Then the tuned value, the "
             "best known value of the scenario and the textbook value were simulated on the same "
             f"{describe_validation(robustness.setup, robustness.validation_runs)}. The excess is a paired difference. "
@@ -162,28 +162,30 @@ def make_curve_table_section(curve: Curve) -> Iterator[ReportSection]:
         )
         for value, mean, se, reach in zip(*numbers, strict=True)
     )
-    words = (f"{curve.runs:,} runs per value, the same instances for all. Shape: {curve.unimodality!r}.",)
+    paragraphs = (f"{curve.runs:,} runs per value, the same instances for all. Shape: {curve.unimodality!r}.",)
     table = ReportTable((curve.parameter, "regret", "std. error", "95% interval"), rows, text_columns=0)
-    yield ReportSection("", words, table=table, fold_title="The curve in numbers")
+    yield ReportSection("", paragraphs, table=table, fold_title="The curve in numbers")
 
 
-def make_distribution_sections(given: Sequence[tuple[str, RegretDistribution | None]]) -> Iterator[ReportSection]:
+def make_distribution_sections(
+    distributions: Sequence[tuple[str, RegretDistribution | None]],
+) -> Iterator[ReportSection]:
     """Make the section on the regret of single runs, if the result holds it."""
-    spreads = [(name, spread) for name, spread in given if spread]
+    spreads = [(name, spread) for name, spread in distributions if spread]
     if not spreads:
         return
     rows = [
-        (format_percent(level), *(format_number(spread.get_quantile(level)) for _, spread in spreads))
-        for level in TABLE_QUANTILES
+        (format_percent(probability), *(format_number(spread.get_quantile(probability)) for _, spread in spreads))
+        for probability in TABLE_QUANTILES
     ]
     rows += [("all", *(format_number(float(spread.values[-1])) for _, spread in spreads))]
     rows += [("mean", *(format_number(spread.mean) for _, spread in spreads))]
     quantiles = ReportTable(("runs", *(name for name, _ in spreads)), tuple(rows))
-    words = (
+    paragraphs = (
         "A mean hides the tail. The plot shows the share of runs with at least a given regret: to the right and up is "
         "worse. The last dots are single runs. The table shows the regret that each share of the runs does not exceed.",
     )
-    yield ReportSection("Regret of single runs", words, result_plots.make_distribution_plot(spreads), quantiles)
+    yield ReportSection("Regret of single runs", paragraphs, result_plots.make_distribution_plot(spreads), quantiles)
 
 
 def make_worst_runs_section(result: Tuning) -> Iterator[ReportSection]:
@@ -192,21 +194,21 @@ def make_worst_runs_section(result: Tuning) -> Iterator[ReportSection]:
     if spread is None:
         return
     # The code below names the tuned policy, which the textbook policy may not be.
-    same = name_baseline(result) == TEXTBOOK_BASELINE
-    values = [*result.params.values(), *(result.textbook_params.values() if same else ())]
+    same_baseline = name_baseline(result) == TEXTBOOK_BASELINE
+    values = [*result.params.values(), *(result.textbook_params.values() if same_baseline else ())]
     rows = tuple(
         (str(run), format_number(loss))
         for run, loss in zip(spread.worst_runs, spread.worst_regrets.tolist(), strict=True)
     )
-    usual = "tuned and the textbook" if same else "tuned"
-    words = (
+    named = "tuned and the textbook" if same_baseline else "tuned"
+    paragraphs = (
         "Runs are identified by their number. With the policy and the problem that are named below, this simulates the "
-        f"worst one again, with the {usual} value:",
+        f"worst one again, with the {named} value:",
     )
     code = repeat_commands.format_simulate_call(result.setup, values, spread.worst_runs[0])
     yield ReportSection(
         "",
-        words,
+        paragraphs,
         table=ReportTable(("run", "regret, tuned"), rows, text_columns=1),
         code=code,
         fold_title="The worst runs",

@@ -46,35 +46,39 @@ def make_tuning_plot(result: Tuning) -> PlotSpec:
     name = result.searched_parameter
     value = result.params[name]
     textbook = result.textbook_params[name]
-    usual = name_baseline(result)
+    baseline_name = name_baseline(result)
     visited, means, _ = summarise_visits(result)
     bottom, top = choose_tuning_range(result)
     marks = [
         *make_posterior_marks(result),
         *(make_curve_marks(result.curve) if result.curve else ()),
         make_search_mark(result),
-        *make_lower_bound_marks(result.lower_bound, "level", result.regret.mean),
+        *make_lower_bound_marks(result.lower_bound, "horizontal", result.regret.mean),
         make_estimate_mark(
-            BLACK_COLOUR, "textbook", textbook, f"{usual}: {name} = {format_number(textbook)}", result.textbook_regret
+            BLACK_COLOUR,
+            "textbook",
+            textbook,
+            f"{baseline_name}: {name} = {format_number(textbook)}",
+            result.textbook_regret,
         ),
         make_estimate_mark(TUNED_COLOUR, "tuned", value, f"tuned: {name} = {format_number(value)}", result.regret),
     ]
-    places = [value, textbook, *visited.tolist(), *(result.curve.values.tolist() if result.curve else ())]
+    values = [value, textbook, *visited.tolist(), *(result.curve.values.tolist() if result.curve else ())]
     heights = [
         *means.tolist(),
         *(result.curve.mean.tolist() if result.curve else ()),
         *([result.lower_bound.regret] if result.lower_bound else ()),
     ]
-    least = 0.8 * min([height for height in heights if height > 0] + [max(result.regret.mean, 1e-300)])
+    log_low = 0.8 * min([height for height in heights if height > 0] + [max(result.regret.mean, 1e-300)])
     about = (
         f"Bayes regret over {name}. Tuned, {name} = {format_number(value)}: {format_mean_and_interval(result.regret)}. "
-        f"{usual[0].upper()}{usual[1:]}, {name} = {format_number(textbook)}: "
+        f"{baseline_name[0].upper()}{baseline_name[1:]}, {name} = {format_number(textbook)}: "
         f"{format_mean_and_interval(result.textbook_regret)}."
     )
-    y = PlotAxis("Bayes regret", bottom, top, least if result.regret.mean > 0 else None)
+    y = PlotAxis("Bayes regret", bottom, top, log_low if result.regret.mean > 0 else None)
     return PlotSpec(
         about,
-        make_axis(name, places, log=has_log_axis(result), margin=0.02),
+        make_axis(name, values, log=has_log_axis(result), margin=0.02),
         y,
         tuple(marks),
         (value, result.regret.mean),
@@ -86,7 +90,7 @@ def make_curve_plot(result: Curve) -> PlotSpec:
     name, best = result.parameter, result.best_regret
     label = f"best: {name} = {format_number(result.best_value)}, on fresh instances"
     marks = (
-        PlotMark("rule", GREY_COLOUR, f"textbook: {name} = {format_number(result.textbook)}", x=(result.textbook,)),
+        PlotMark("vertical", GREY_COLOUR, f"textbook: {name} = {format_number(result.textbook)}", x=(result.textbook,)),
         *make_curve_marks(result),
         make_estimate_mark(TUNED_COLOUR, "best", result.best_value, label, best),
     )
@@ -113,8 +117,8 @@ def make_curve_marks(curve: Curve) -> tuple[PlotMark, ...]:
     low, high = tuple((curve.mean - band).tolist()), tuple((curve.mean + band).tolist())
     tips = tuple(
         f"{curve.parameter} = {format_number(value)}, regret {format_number(mean)} "
-        f"({format_number(least)} to {format_number(most)})"
-        for value, mean, least, most in zip(x, y, low, high, strict=True)
+        f"({format_number(lower)} to {format_number(upper)})"
+        for value, mean, lower, upper in zip(x, y, low, high, strict=True)
     )
     return (
         PlotMark("band", CURVE_COLOUR, x=x, low=low, high=high),
@@ -126,11 +130,11 @@ def make_curve_marks(curve: Curve) -> tuple[PlotMark, ...]:
 def make_comparison_plot(result: Comparison) -> PlotSpec:
     """Make the plot with one row per policy: its regret with the interval, and its textbook regret."""
     rows = list(enumerate(result.entries))
-    tuned, others = ([(row, entry) for row, entry in rows if entry.is_tuned == which] for which in (True, False))
+    tuned, untuned = ([(row, entry) for row, entry in rows if entry.is_tuned == which] for which in (True, False))
     marks = [
-        *make_lower_bound_marks(result.lower_bound, "rule", result.lowest_regret.mean),
+        *make_lower_bound_marks(result.lower_bound, "vertical", result.lowest_regret.mean),
         *([make_textbook_mark(tuned), make_policy_mark(tuned, TUNED_COLOUR, "tuned, 95% interval")] if tuned else ()),
-        *([make_policy_mark(others, BLACK_COLOUR, "not tuned, 95% interval")] if others else ()),
+        *([make_policy_mark(untuned, BLACK_COLOUR, "not tuned, 95% interval")] if untuned else ()),
     ]
     ends = [end for entry in result.entries for end in (entry.regret.low, entry.regret.high)]
     ends += [result.lower_bound.regret] if result.lower_bound else []
@@ -158,7 +162,7 @@ def make_policy_mark(rows: Sequence[tuple[int, ComparisonEntry]], colour: int, l
             f"{entry.policy} {format_params(entry.params)}, regret {format_mean_and_interval(entry.regret)}"
             for _, entry in rows
         ),
-        along="x",
+        interval_axis="x",
     )
 
 
@@ -189,18 +193,18 @@ def make_distribution_plot(spreads: Sequence[tuple[str, RegretDistribution]]) ->
         losses, shares, tips = compute_tail_points(name, spread)
         marks.append(PlotMark("line", colour, f"{name}, mean {format_number(spread.mean)}", losses, shares))
         marks.append(PlotMark("dots", colour, "", losses, shares, radius=(2.4,) * len(losses), tips=tips))
-    shown = spreads[: len(SERIES_COLOURS)]
+    drawn_spreads = spreads[: len(SERIES_COLOURS)]
     about = "Share of runs with at least a given regret. " + " ".join(
         f"{name}: half have {format_number(spread.get_quantile(0.5))} or more, "
         f"1% have {format_number(spread.get_quantile(0.99))} or more, "
         f"the worst has {format_number(float(spread.values[-1]))}."
-        for name, spread in shown
+        for name, spread in drawn_spreads
     )
-    least = 0.8 * min(share for mark in marks for share in mark.y)
+    log_low = 0.8 * min(share for mark in marks for share in mark.y)
     ends = [loss for mark in marks for loss in mark.x]
     across = make_axis("regret of a run", ends, log=min(ends) > 0)
-    down = PlotAxis("share of runs with this regret or more", 0.0, 1.12, least, log=True, percent=True)
-    return PlotSpec(about, across, down, tuple(marks), (shown[0][1].get_quantile(0.99), 0.01))
+    down = PlotAxis("share of runs with this regret or more", 0.0, 1.12, log_low, log=True, percent=True)
+    return PlotSpec(about, across, down, tuple(marks), (drawn_spreads[0][1].get_quantile(0.99), 0.01))
 
 
 def compute_tail_points(
@@ -210,20 +214,28 @@ def compute_tail_points(
 
     The points come from the quantiles, then from the worst runs.
     """
-    below = [(level, value) for level, value in zip(spread.levels, spread.values, strict=True) if level < 1]
-    # The worst runs replace the quantiles that they cover.
-    below = [(level, value) for level, value in below if (1 - level) * spread.runs > len(spread.worst_runs)]
-    points = [
-        (value, 1 - level, f"{name}: {format_percent(1 - level)} of runs have regret {format_number(value)} or more")
-        for level, value in below
+    below = [
+        (probability, value) for probability, value in zip(spread.levels, spread.values, strict=True) if probability < 1
     ]
-    for place in reversed(range(len(spread.worst_runs))):
-        loss = float(spread.worst_regrets[place])
-        words = (
-            f"{name}: run {spread.worst_runs[place]} has regret {format_number(loss)}, rank {place + 1} from the worst"
-            if place
+    # The worst runs replace the quantiles that they cover.
+    below = [
+        (probability, value) for probability, value in below if (1 - probability) * spread.runs > len(spread.worst_runs)
+    ]
+    points = [
+        (
+            value,
+            1 - probability,
+            f"{name}: {format_percent(1 - probability)} of runs have regret {format_number(value)} or more",
+        )
+        for probability, value in below
+    ]
+    for index in reversed(range(len(spread.worst_runs))):
+        loss = float(spread.worst_regrets[index])
+        text = (
+            f"{name}: run {spread.worst_runs[index]} has regret {format_number(loss)}, rank {index + 1} from the worst"
+            if index
             else (f"{name}: run {spread.worst_runs[0]} has regret {format_number(loss)}, the worst of {spread.runs:,}")
         )
-        points.append((loss, (place + 1) / spread.runs, words))
+        points.append((loss, (index + 1) / spread.runs, text))
     losses, shares, tips = zip(*points, strict=True)
     return tuple(map(float, losses)), tuple(map(float, shares)), tips

@@ -63,10 +63,10 @@ def list_robustness_lines(report: RobustnessReport) -> Iterator[str]:
 def state_robustness(report: RobustnessReport) -> str:
     """State in how many other scenarios a tuned value is fine, fragile or not decided."""
     count = len(report.other_scenarios)
-    fine = sum(scenario.verdict == "fine" for scenario in report.other_scenarios)
+    fine_count = sum(scenario.verdict == "fine" for scenario in report.other_scenarios)
     undecided = [scenario for scenario in report.other_scenarios if scenario.verdict == "not decided"]
     broken = [scenario for scenario in report.other_scenarios if scenario.verdict in ("fragile", "worse than textbook")]
-    clauses = [f"{format_params(report.params)} is fine in {fine} of {format_count(count, 'other scenario')}"]
+    clauses = [f"{format_params(report.params)} is fine in {fine_count} of {format_count(count, 'other scenario')}"]
     if broken:
         worst = max(broken, key=lambda scenario: scenario.excess_share)
         clauses.append(
@@ -87,8 +87,8 @@ def state_robustness(report: RobustnessReport) -> str:
 
 def describe_scenario_count(word: str, scenarios: Sequence[Scenario], worst: Scenario, excess: str) -> str:
     """State how many scenarios have this verdict, and the excess regret of the worst of them."""
-    most = "most " if len(scenarios) > 1 else ""
-    return f"{word} in {len(scenarios)}, {most}with {worst.description}, where its regret {excess}"
+    most_text = "most " if len(scenarios) > 1 else ""
+    return f"{word} in {len(scenarios)}, {most_text}with {worst.description}, where its regret {excess}"
 
 
 def format_excess_factor(share: float) -> str:

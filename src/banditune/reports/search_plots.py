@@ -73,8 +73,8 @@ def find_best_span(result: Tuning) -> tuple[tuple[float, float], str] | None:
     ):
         return None
     name = result.searched_parameter
-    what = f"the best {posterior.describe_range(name)}" if posterior.unexplored else "the best"
-    return (posterior.best_low, posterior.best_high), f"{what} lies here ({100 * posterior.confidence:g}% sure)"
+    label = f"the best {posterior.describe_range(name)}" if posterior.unexplored else "the best"
+    return (posterior.best_low, posterior.best_high), f"{label} lies here ({100 * posterior.confidence:g}% sure)"
 
 
 def compute_searched_share(result: Tuning, low: float, high: float) -> float:
@@ -126,14 +126,14 @@ def make_search_plot(result: Tuning) -> PlotSpec:
     marks = (
         PlotMark("band", CURVE_COLOUR, "90% of the runs", x=ends, low=lows, high=highs),
         visited,
-        PlotMark("level", TUNED_COLOUR, f"the answer: {name} = {format_number(value)}", y=(value,)),
+        PlotMark("horizontal", TUNED_COLOUR, f"the answer: {name} = {format_number(value)}", y=(value,)),
     )
     about = (
         f"Values of {name} that the search visited, trial by trial: {len(result.trials)} trials, "
         f"{result.search_runs:,} runs. At the end most runs were at {format_number(lows[-1])} to "
         f"{format_number(highs[-1])}."
     )
-    across = PlotAxis("trial", 0.5, len(result.trials) + 0.5, 0.8, whole=True)
+    across = PlotAxis("trial", 0.5, len(result.trials) + 0.5, 0.8, integer_ticks=True)
     return PlotSpec(
         about,
         across,
@@ -146,14 +146,14 @@ def make_search_plot(result: Tuning) -> PlotSpec:
 def make_visited_mark(name: str, batches: Sequence[TrialBatch]) -> PlotMark:
     """Mark each value that a batch visited, with an area that grows with the runs."""
     dots = [(batch, value, runs) for batch in batches for value, runs in batch.rows]
-    most = max(runs for _, _, runs in dots)
+    limit = max(runs for _, _, runs in dots)
     return PlotMark(
         "dots",
         CURVE_COLOUR,
         "visited (area: runs)",
         tuple(float(batch.last_trial) for batch, _, _ in dots),
         tuple(value for _, value, _ in dots),
-        radius=tuple(1.5 + 6.5 * math.sqrt(runs / most) for _, _, runs in dots),
+        radius=tuple(1.5 + 6.5 * math.sqrt(runs / limit) for _, _, runs in dots),
         tips=tuple(
             f"{batch.label}: {name} = {format_number(value)}, {runs:,.0f} run{'s' * (runs != 1)}"
             for batch, value, runs in dots
@@ -165,19 +165,19 @@ def batch_trials(trials: Sequence[TrialResult]) -> list[TrialBatch]:
     """Return each trial by itself, or merge neighbouring trials and values if there would be too many dots."""
     crowded = sum(len(trial.values) for trial in trials) > MAX_DOTS
     step = math.ceil(len(trials) / BATCH_COUNT) if crowded else 1
-    most = MAX_DOTS // math.ceil(len(trials) / step) if crowded else MAX_DOTS
+    limit = MAX_DOTS // math.ceil(len(trials) / step) if crowded else MAX_DOTS
     batches = []
     for first in range(0, len(trials), step):
-        some = trials[first : first + step]
-        values, which = np.unique(np.concatenate([trial.values for trial in some]), return_inverse=True)
-        runs = np.bincount(which, np.concatenate([trial.runs for trial in some])).astype(float)
-        batches.append(TrialBatch(first + 1, first + len(some), *merge_neighbours(values, runs, most)))
+        batch = trials[first : first + step]
+        values, which = np.unique(np.concatenate([trial.values for trial in batch]), return_inverse=True)
+        runs = np.bincount(which, np.concatenate([trial.runs for trial in batch])).astype(float)
+        batches.append(TrialBatch(first + 1, first + len(batch), *merge_neighbours(values, runs, limit)))
     return batches
 
 
-def merge_neighbours(values: FloatArray, runs: FloatArray, most: int) -> tuple[FloatArray, FloatArray]:
+def merge_neighbours(values: FloatArray, runs: FloatArray, limit: int) -> tuple[FloatArray, FloatArray]:
     """Merge neighbours into at most `most` values: their weighted means, with the sums of their runs."""
-    groups = np.array_split(np.arange(len(values)), min(most, len(values)))
+    groups = np.array_split(np.arange(len(values)), min(limit, len(values)))
     totals = np.array([runs[group].sum() for group in groups])
     return np.array([values[group] @ runs[group] for group in groups]) / totals, totals
 

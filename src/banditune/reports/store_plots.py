@@ -41,41 +41,45 @@ MAX_LEADER_MULTIPLE = 4
 
 def list_drawn_means(result: StoreSummary) -> list[StoredMean]:
     """List all means that are drawn."""
-    return [tally for _, fresh, _ in INSTANCE_KINDS for tally in select_drawn_means(result, fresh)]
+    return [stored for _, fresh, _ in INSTANCE_KINDS for stored in select_drawn_means(result, fresh)]
 
 
 def select_drawn_means(result: StoreSummary, fresh: bool) -> list[StoredMean]:
     """Select the means that are drawn, in the order of their parameters."""
-    some = select_with_runs(result.select_final(fresh=fresh), MIN_DRAWN_RUNS)
-    most = sorted(some, key=lambda tally: -tally.regret.runs)[:MAX_DRAWN_MEANS]
-    return sorted(most, key=lambda tally: tally.params)
+    candidates = select_with_runs(result.select_final(fresh=fresh), MIN_DRAWN_RUNS)
+    drawn_means = sorted(candidates, key=lambda stored: -stored.regret.runs)[:MAX_DRAWN_MEANS]
+    return sorted(drawn_means, key=lambda stored: stored.params)
 
 
-def make_store_plot(result: StoreSummary, place: int) -> PlotSpec:
+def make_store_plot(result: StoreSummary, column: int) -> PlotSpec:
     """Make the plot of means over a parameter.
 
     Search and fresh instances have different colours; means of few runs are grey.
     """
-    name, first = result.parameters[place], find_leader(result)
-    tallies = list_drawn_means(result)
-    most = max(tally.regret.runs for tally in tallies)
-    few = [tally for tally in tallies if not has_enough_runs(tally.regret)]
+    name, first = result.parameters[column], find_leader(result)
+    stored_means = list_drawn_means(result)
+    max_runs = max(stored.regret.runs for stored in stored_means)
+    uncertain = [stored for stored in stored_means if not has_enough_runs(stored.regret)]
     label = f"means of fewer than {MIN_RANKED_RUNS} runs (area: runs)"
-    marks = [make_mean_dots(result, place, few, most=most, colour=GREY_COLOUR, label=label)] if few else []
+    marks = (
+        [make_mean_dots(result, column, uncertain, max_runs=max_runs, colour=GREY_COLOUR, label=label)]
+        if uncertain
+        else []
+    )
     for kind, fresh, colour in INSTANCE_KINDS:
         sure = select_with_interval(result, fresh)
-        means = make_mean_dots(result, place, sure, most=most, colour=colour, label=f"{kind} instances, 95%")
+        means = make_mean_dots(result, column, sure, max_runs=max_runs, colour=colour, label=f"{kind} instances, 95%")
         marks += make_kind_marks(result, sure, means)
     about = f"Mean regret over {name}: {state_leader(result)}"
-    x = make_axis(name, [tally.params[place] for tally in tallies], margin=0.02)
+    x = make_axis(name, [stored.params[column] for stored in stored_means], margin=0.02)
     bottom, top = plot_marks.choose_regret_range(list_shown_intervals(result))
-    y = replace(make_axis("Bayes regret", [tally.regret.mean for tally in tallies]), low=bottom, high=top)
-    return PlotSpec(about, x, y, tuple(marks), (first.params[place], first.regret.mean))
+    y = replace(make_axis("Bayes regret", [stored.regret.mean for stored in stored_means]), low=bottom, high=top)
+    return PlotSpec(about, x, y, tuple(marks), (first.params[column], first.regret.mean))
 
 
 def select_with_interval(result: StoreSummary, fresh: bool) -> list[StoredMean]:
     """Select the means that are drawn with an interval."""
-    return [tally for tally in select_drawn_means(result, fresh) if has_enough_runs(tally.regret)]
+    return [stored for stored in select_drawn_means(result, fresh) if has_enough_runs(stored.regret)]
 
 
 def list_shown_intervals(result: StoreSummary) -> list[tuple[float, float]]:
@@ -83,11 +87,11 @@ def list_shown_intervals(result: StoreSummary) -> list[tuple[float, float]]:
     first = get_drawn_interval(find_leader(result).regret)
     bottom = min(0.0, first[0])
     # If the lowest regret is 0, its multiples are no limit.
-    most = MAX_LEADER_MULTIPLE * (first[1] - bottom) or math.inf
-    near = [tally for tally in list_drawn_means(result) if tally.regret.mean - bottom <= most]
+    limit = MAX_LEADER_MULTIPLE * (first[1] - bottom) or math.inf
+    nearby = [stored for stored in list_drawn_means(result) if stored.regret.mean - bottom <= limit]
     groups = [select_with_interval(result, fresh) for _, fresh, _ in INSTANCE_KINDS]
-    alone = [tally for group in groups if len(group) < MIN_JOINED_VALUES for tally in group]
-    return [first, *(get_drawn_interval(tally.regret) for tally in (*near, *alone))]
+    alone = [stored for group in groups if len(group) < MIN_JOINED_VALUES for stored in group]
+    return [first, *(get_drawn_interval(stored.regret) for stored in (*nearby, *alone))]
 
 
 def get_drawn_interval(estimate: Estimate) -> tuple[float, float]:
@@ -96,40 +100,43 @@ def get_drawn_interval(estimate: Estimate) -> tuple[float, float]:
 
 
 def make_mean_dots(
-    result: StoreSummary, place: int, tallies: Sequence[StoredMean], *, most: int, colour: int, label: str
+    result: StoreSummary, column: int, stored_means: Sequence[StoredMean], *, max_runs: int, colour: int, label: str
 ) -> PlotMark:
-    """Mark each mean with a dot that grows with its runs. `most` is the largest number of runs."""
+    """Mark each mean with a dot that grows with its runs. `max_runs` is the largest number of runs."""
     return PlotMark(
         "dots",
         colour,
         label,
-        tuple(tally.params[place] for tally in tallies),
-        tuple(tally.regret.mean for tally in tallies),
-        radius=tuple(2 + 3 * math.sqrt(tally.regret.runs / most) for tally in tallies),
+        tuple(stored.params[column] for stored in stored_means),
+        tuple(stored.regret.mean for stored in stored_means),
+        radius=tuple(2 + 3 * math.sqrt(stored.regret.runs / max_runs) for stored in stored_means),
         tips=tuple(
-            f"{'fresh' if tally.fresh else 'search'}: {name_stored_value(result, tally)}, "
-            f"regret {format_stored_mean(tally.regret)} in {format_count(tally.regret.runs, 'run')}"
-            for tally in tallies
+            f"{'fresh' if stored.fresh else 'search'}: {name_stored_value(result, stored)}, "
+            f"regret {format_stored_mean(stored.regret)} in {format_count(stored.regret.runs, 'run')}"
+            for stored in stored_means
         ),
     )
 
 
-def make_kind_marks(result: StoreSummary, tallies: Sequence[StoredMean], means: PlotMark) -> Iterator[PlotMark]:
+def make_kind_marks(result: StoreSummary, stored_means: Sequence[StoredMean], means: PlotMark) -> Iterator[PlotMark]:
     """Mark means by band, line and dots; by dots with intervals if there are few, or several at one value."""
-    low, high = tuple(tally.regret.low for tally in tallies), tuple(tally.regret.high for tally in tallies)
+    low, high = (
+        tuple(stored.regret.low for stored in stored_means),
+        tuple(stored.regret.high for stored in stored_means),
+    )
     if len(result.parameters) == 1 and len(set(means.x)) == len(means.x) >= MIN_JOINED_VALUES:
         yield PlotMark("band", means.colour, x=means.x, low=low, high=high)
         yield PlotMark("line", means.colour, means.label, x=means.x, y=means.y)
         yield replace(means, label="")
-    elif tallies:
+    elif stored_means:
         yield replace(means, low=low, high=high)
 
 
 def make_growth_band(line: Sequence[StoredMean], count: int) -> Iterator[PlotMark]:
     """Mark the intervals of the lowest mean over steps, if it has any."""
-    intervals = [(float(tally.step), compute_simultaneous_interval(tally, count)) for tally in line]
-    known = [(step, *sure) for step, sure in intervals if sure]
-    if known:
-        x, low, high = zip(*known, strict=True)
+    intervals = [(float(stored.step), compute_simultaneous_interval(stored, count)) for stored in line]
+    intervals_by_step = [(step, *sure) for step, sure in intervals if sure]
+    if intervals_by_step:
+        x, low, high = zip(*intervals_by_step, strict=True)
         label = "95% band" if count == 1 else "95% band for all values together"
         yield PlotMark("band", CURVE_COLOUR, label, x=x, low=low, high=high)

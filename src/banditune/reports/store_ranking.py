@@ -28,23 +28,23 @@ def describe_stored_setup(result: StoreSummary) -> str:
 
 def describe_stored_runs(result: StoreSummary) -> str:
     """Describe the runs, as 33 values, 680 runs: 650 on search instances, 30 on fresh ones."""
-    runs = [sum(tally.regret.runs for tally in result.select_final(fresh=fresh)) for _, fresh, _ in INSTANCE_KINDS]
-    values = len({tally.params for tally in result.stored_means})
+    runs = [sum(stored.regret.runs for stored in result.select_final(fresh=fresh)) for _, fresh, _ in INSTANCE_KINDS]
+    values = len({stored.params for stored in result.stored_means})
     return (
         f"{format_count(values, 'value')}, {format_count(sum(runs), 'run')}: {runs[0]:,} on search instances, "
         f"{runs[1]:,} on fresh ones"
     )
 
 
-def select_with_runs(tallies: Sequence[StoredMean], needed: int) -> list[StoredMean]:
+def select_with_runs(stored_means: Sequence[StoredMean], needed: int) -> list[StoredMean]:
     """Select means with at least this many runs, or with half of the most runs if that is less."""
-    most = max((tally.regret.runs for tally in tallies), default=0)
-    return [tally for tally in tallies if tally.regret.runs >= min(needed, most / 2)]
+    limit = max((stored.regret.runs for stored in stored_means), default=0)
+    return [stored for stored in stored_means if stored.regret.runs >= min(needed, limit / 2)]
 
 
-def rank_stored_means(tallies: Sequence[StoredMean]) -> list[StoredMean]:
+def rank_stored_means(stored_means: Sequence[StoredMean]) -> list[StoredMean]:
     """Rank the values with enough runs, the lowest mean first."""
-    return sorted(select_with_runs(tallies, MIN_RANKED_RUNS), key=lambda tally: tally.regret.mean)
+    return sorted(select_with_runs(stored_means, MIN_RANKED_RUNS), key=lambda stored: stored.regret.mean)
 
 
 def find_leader(result: StoreSummary) -> StoredMean:
@@ -54,9 +54,9 @@ def find_leader(result: StoreSummary) -> StoredMean:
     ]
 
 
-def name_stored_value(result: StoreSummary, tally: StoredMean) -> str:
+def name_stored_value(result: StoreSummary, stored: StoredMean) -> str:
     """Format a value as gamma = 0.22, or as the name of a policy without parameters."""
-    return format_params(dict(zip(result.parameters, tally.params, strict=True))) or result.policy
+    return format_params(dict(zip(result.parameters, stored.params, strict=True))) or result.policy
 
 
 def count_ranked(result: StoreSummary) -> int:
@@ -106,6 +106,6 @@ def list_leader_distributions(result: StoreSummary) -> list[tuple[str, RegretDis
     """List the regret distributions at the lowest mean of each kind of instances."""
     distributions = []
     for kind, fresh, _ in reversed(INSTANCE_KINDS):
-        for tally in rank_stored_means(result.select_final(fresh=fresh))[:1]:
-            distributions.append((f"{kind}: {name_stored_value(result, tally)}", tally.distribution))
+        for stored in rank_stored_means(result.select_final(fresh=fresh))[:1]:
+            distributions.append((f"{kind}: {name_stored_value(result, stored)}", stored.distribution))
     return distributions

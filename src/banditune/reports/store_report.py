@@ -46,8 +46,8 @@ def _(result: StoreSummary) -> str:
     for name, fresh, _ in INSTANCE_KINDS:
         ranked = rank_stored_means(result.select_final(fresh=fresh))
         if ranked:
-            shown = make_best_table(result, ranked)
-            lines += ["", f"lowest means, {name} instances", format_text_table([shown.header, *shown.rows], left=())]
+            table = make_best_table(result, ranked)
+            lines += ["", f"lowest means, {name} instances", format_text_table([table.header, *table.rows], left=())]
     return "\n".join(
         [
             *lines,
@@ -60,7 +60,7 @@ def _(result: StoreSummary) -> str:
 @build_report_content.register
 def _(result: StoreSummary) -> ReportContent:
     sections = [
-        *(make_parameter_section(result, place) for place in range(len(result.parameters))),
+        *(make_parameter_section(result, column) for column in range(len(result.parameters))),
         *make_lowest_sections(result),
         *make_quantiles_section(result),
         *make_growth_section(result),
@@ -94,8 +94,8 @@ def list_store_figures(result: StoreSummary) -> Iterator[tuple[str, str, str]]:
         format_number(first.distribution.get_quantile(0.99)),
         f"or more; half have {format_number(first.distribution.get_quantile(0.5))} or more",
     )
-    runs = sum(tally.regret.runs for fresh in (False, True) for tally in result.select_final(fresh=fresh))
-    yield "all runs", f"{runs:,}", f"{len({tally.params for tally in result.stored_means}):,} values"
+    runs = sum(stored.regret.runs for fresh in (False, True) for stored in result.select_final(fresh=fresh))
+    yield "all runs", f"{runs:,}", f"{len({stored.params for stored in result.stored_means}):,} values"
 
 
 def make_leader_figure(result: StoreSummary, first: StoredMean) -> tuple[str, str, str]:
@@ -108,10 +108,10 @@ def make_leader_figure(result: StoreSummary, first: StoredMean) -> tuple[str, st
     return "lowest mean", mean, f"likely too low; {reach} for all values together" if reach else "likely too low"
 
 
-def make_parameter_section(result: StoreSummary, place: int) -> ReportSection:
+def make_parameter_section(result: StoreSummary, column: int) -> ReportSection:
     """Make the section on regret over one parameter. Only the first one explains the plots."""
-    words = () if place else tuple(describe_store_plots(result))
-    return ReportSection(f"Regret over {result.parameters[place]}", words, make_store_plot(result, place))
+    paragraphs = () if column else tuple(describe_store_plots(result))
+    return ReportSection(f"Regret over {result.parameters[column]}", paragraphs, make_store_plot(result, column))
 
 
 def describe_store_plots(result: StoreSummary) -> Iterator[str]:
@@ -121,7 +121,7 @@ def describe_store_plots(result: StoreSummary) -> Iterator[str]:
         "dots have more runs."
     )
     yield SELECTION_NOTE
-    if any(not has_enough_runs(tally.regret) for tally in list_drawn_means(result)):
+    if any(not has_enough_runs(stored.regret) for stored in list_drawn_means(result)):
         yield (
             f"Grey means have fewer than {MIN_RANKED_RUNS} runs and no interval: rare runs with high regret may be "
             "missing."
@@ -141,21 +141,23 @@ def make_lowest_sections(result: StoreSummary) -> Iterator[ReportSection]:
         ranked = rank_stored_means(result.select_final(fresh=fresh))
         if not ranked:
             continue
-        runs = [tally.regret.runs for tally in ranked]
-        words = []
+        runs = [stored.regret.runs for stored in ranked]
+        paragraphs = []
         if len(ranked) < len(result.select_final(fresh=fresh)):
-            words.append(
+            paragraphs.append(
                 f"{format_count(len(ranked), 'value')} with {format_count(min(runs), 'run')} or more; others have too few "
                 "runs to be ranked."
             )
         if len(ranked) > 1:
-            words.append(
+            paragraphs.append(
                 "The values were selected by these numbers: the regret of the first one is likely higher than shown. "
                 "Intervals are for each value by itself."
             )
         if max(runs) < MIN_RANKED_RUNS:
-            words.append(f"No value has {MIN_RANKED_RUNS} runs: all means are noisy.")
-        yield ReportSection(f"Lowest means on {kind} instances", tuple(words), table=make_best_table(result, ranked))
+            paragraphs.append(f"No value has {MIN_RANKED_RUNS} runs: all means are noisy.")
+        yield ReportSection(
+            f"Lowest means on {kind} instances", tuple(paragraphs), table=make_best_table(result, ranked)
+        )
 
 
 def make_best_table(result: StoreSummary, ranked: Sequence[StoredMean]) -> ReportTable:
@@ -163,23 +165,23 @@ def make_best_table(result: StoreSummary, ranked: Sequence[StoredMean]) -> Repor
     return make_values_table(result, ranked[:MAX_BEST_ROWS])
 
 
-def make_values_table(result: StoreSummary, tallies: Sequence[StoredMean]) -> ReportTable:
+def make_values_table(result: StoreSummary, stored_means: Sequence[StoredMean]) -> ReportTable:
     """Make a row for each mean, with the number of its noise stream if random numbers are not common."""
-    streams = [str(tally.noise_stream) for tally in tallies] if not result.common_random_numbers else []
+    streams = [str(stored.noise_stream) for stored in stored_means] if not result.common_random_numbers else []
     rows = [
         (
-            *map(format_number, tally.params),
-            *streams[place : place + 1],
-            f"{tally.regret.runs:,}",
-            format_number(tally.regret.mean),
-            format_number(tally.regret.se) if tally.regret.runs > 1 else "",
-            f"{format_number(tally.regret.low)} to {format_number(tally.regret.high)}"
-            if has_enough_runs(tally.regret)
+            *map(format_number, stored.params),
+            *streams[column : column + 1],
+            f"{stored.regret.runs:,}",
+            format_number(stored.regret.mean),
+            format_number(stored.regret.se) if stored.regret.runs > 1 else "",
+            f"{format_number(stored.regret.low)} to {format_number(stored.regret.high)}"
+            if has_enough_runs(stored.regret)
             else "",
-            format_number(tally.distribution.get_quantile(0.5)),
-            format_number(tally.distribution.get_quantile(0.99)),
+            format_number(stored.distribution.get_quantile(0.5)),
+            format_number(stored.distribution.get_quantile(0.99)),
         )
-        for place, tally in enumerate(tallies)
+        for column, stored in enumerate(stored_means)
     ]
     head = (
         *result.parameters,
@@ -200,21 +202,23 @@ def make_quantiles_section(result: StoreSummary) -> Iterator[ReportSection]:
     levels = distributions[0][1].levels.tolist()
     rows = [
         (
-            "all" if level == 1 else format_percent(level),
-            *(format_number(spread.get_quantile(level)) for _, spread in distributions),
+            "all" if probability == 1 else format_percent(probability),
+            *(format_number(spread.get_quantile(probability)) for _, spread in distributions),
         )
-        for level in levels
+        for probability in levels
     ]
     rows += [
         ("mean", *(format_number(spread.mean) for _, spread in distributions)),
         ("runs", *(f"{s.runs:,}" for _, s in distributions)),
     ]
-    words = (
+    paragraphs = (
         "At the lowest mean of each kind of instances. The plot shows the share of runs with at least a given regret: to "
         "the right and up is worse. The table shows the regret that each share of the runs does not exceed.",
     )
     quantiles = ReportTable(("runs", *(name for name, _ in distributions)), tuple(rows))
-    yield ReportSection("Regret of single runs", words, result_plots.make_distribution_plot(distributions), quantiles)
+    yield ReportSection(
+        "Regret of single runs", paragraphs, result_plots.make_distribution_plot(distributions), quantiles
+    )
 
 
 def make_growth_section(result: StoreSummary) -> Iterator[ReportSection]:
@@ -222,14 +226,14 @@ def make_growth_section(result: StoreSummary) -> Iterator[ReportSection]:
     if len(result.checkpoints) == 1:
         return
     first = find_leader(result)
-    same = [
+    same_value = [
         t
         for t in result.stored_means
         if (t.params, t.noise_stream, t.fresh) == (first.params, first.noise_stream, first.fresh)
     ]
-    line = sorted(same, key=lambda tally: tally.step)
-    x, y = tuple(float(tally.step) for tally in line), tuple(tally.regret.mean for tally in line)
-    tips = tuple(f"after {tally.step:,} steps: {format_number(tally.regret.mean)}" for tally in line)
+    line = sorted(same_value, key=lambda stored: stored.step)
+    x, y = tuple(float(stored.step) for stored in line), tuple(stored.regret.mean for stored in line)
+    tips = tuple(f"after {stored.step:,} steps: {format_number(stored.regret.mean)}" for stored in line)
     marks = (
         *make_growth_band(line, count_ranked(result)),
         PlotMark("line", CURVE_COLOUR, name_stored_value(result, first), x=x, y=y),
@@ -237,7 +241,7 @@ def make_growth_section(result: StoreSummary) -> Iterator[ReportSection]:
     )
     heights = [height for mark in marks for height in (*mark.y, *mark.low, *mark.high)]
     about = f"Mean regret over steps: {tips[-1]}."
-    across = PlotAxis("step", 0.0, 1.02 * x[-1], 0.85 * x[0], whole=True)
+    across = PlotAxis("step", 0.0, 1.02 * x[-1], 0.85 * x[0], integer_ticks=True)
     plot = PlotSpec(about, across, make_axis("Bayes regret", [0.0, *heights]), marks, (x[-1], y[-1]))
     yield ReportSection("Regret over steps", (f"{name_stored_value(result, first)}, the value in the headline.",), plot)
 
@@ -245,12 +249,16 @@ def make_growth_section(result: StoreSummary) -> Iterator[ReportSection]:
 def make_all_values_sections(result: StoreSummary) -> Iterator[ReportSection]:
     """Make tables of all means that open by a click, with at most `MAX_TABLE_ROWS` rows."""
     for kind, fresh, _ in INSTANCE_KINDS:
-        tallies = sorted(result.select_final(fresh=fresh), key=lambda tally: (tally.params, tally.noise_stream))
-        if len(tallies) < 2:
+        stored_means = sorted(result.select_final(fresh=fresh), key=lambda stored: (stored.params, stored.noise_stream))
+        if len(stored_means) < 2:
             continue
-        words = (f"The first {MAX_TABLE_ROWS} of {len(tallies):,}.",) if len(tallies) > MAX_TABLE_ROWS else ()
+        paragraphs = (
+            (f"The first {MAX_TABLE_ROWS} of {len(stored_means):,}.",) if len(stored_means) > MAX_TABLE_ROWS else ()
+        )
         title = f"All values on {kind} instances"
-        yield ReportSection("", words, table=make_values_table(result, tallies[:MAX_TABLE_ROWS]), fold_title=title)
+        yield ReportSection(
+            "", paragraphs, table=make_values_table(result, stored_means[:MAX_TABLE_ROWS]), fold_title=title
+        )
 
 
 def make_store_provenance(result: StoreSummary) -> ReportSection:

@@ -46,8 +46,8 @@ class AxisScale:
         self.log = axis.log
         self.low, self.high = axis.low, axis.high
         if self.log:
-            assert axis.least is not None
-            self.low = max(axis.least, axis.low)
+            assert axis.log_low is not None
+            self.low = max(axis.log_low, axis.low)
         self.begin, self.end = begin, end
         self.beyond = begin - math.copysign(20, end - begin)
 
@@ -61,8 +61,8 @@ class AxisScale:
         return self.begin + (self.end - self.begin) * share
 
 
-def draw_svg(plot: PlotSpec, place: int) -> str:
-    """Draw a plot as SVG. `place` is its number on the page."""
+def draw_svg(plot: PlotSpec, number: int) -> str:
+    """Draw a plot as SVG. `number` is its number on the page."""
     named = len(plot.y.names)
     left, top = (RIGHT_MARGIN, BARE_MARGIN) if named else (LEFT_MARGIN, TOP_MARGIN)
     height = BARE_MARGIN + BOTTOM_MARGIN + ROW_HEIGHT * named if named else PLOT_HEIGHT
@@ -73,12 +73,12 @@ def draw_svg(plot: PlotSpec, place: int) -> str:
     frame = PlotFrame(left, top, right, bottom, rows or ((top, bottom),))
     marks = "".join(draw_svg_mark(mark, across, down, frame) for mark in plot.marks)
     return (
-        f'<svg class="plot" data-plot="{place}" viewBox="0 0 {PLOT_WIDTH} {height}" role="img" tabindex="0" '
+        f'<svg class="plot" data-plot="{number}" viewBox="0 0 {PLOT_WIDTH} {height}" role="img" tabindex="0" '
         f'aria-label="{escape(plot.about)}">'
-        f'<clipPath id="frame{place}">'
+        f'<clipPath id="frame{number}">'
         f'<rect x="{left}" y="{top}" width="{right - left}" height="{bottom - top}"/></clipPath>'
         f'<g class="axes">{draw_svg_axes(plot, across, down, frame)}</g>'
-        f'<g class="marks" clip-path="url(#frame{place})">{marks}</g>'
+        f'<g class="marks" clip-path="url(#frame{number})">{marks}</g>'
         f'<g class="names">{draw_svg_names(plot, down, left)}</g></svg>'
     )
 
@@ -114,23 +114,23 @@ def shorten_name(name: str) -> str:
     return name if len(name) <= MAX_ROW_NAME_LENGTH else f"{name[: MAX_ROW_NAME_LENGTH - 1]}…"
 
 
-def choose_ticks(axis: PlotAxis, scale: AxisScale, most: int) -> list[float]:
+def choose_ticks(axis: PlotAxis, scale: AxisScale, limit: int) -> list[float]:
     """Choose about `most` round values on an axis."""
     if scale.log:
         powers = range(math.floor(math.log10(scale.low)), math.ceil(math.log10(scale.high)) + 1)
-        fine = [step * 10.0**power for power in powers for step in (1, 2, 5)]
-        fine = [value for value in fine if scale.low <= value <= scale.high]
+        ticks = [step * 10.0**power for power in powers for step in (1, 2, 5)]
+        ticks = [value for value in ticks if scale.low <= value <= scale.high]
         coarse = [10.0**power for power in powers if scale.low <= 10.0**power <= scale.high]
-        if 1 < len(fine) <= 1.5 * most:
-            return fine
+        if 1 < len(ticks) <= 1.5 * limit:
+            return ticks
         if len(coarse) > 1:
-            return coarse[:: math.ceil(len(coarse) / (1.5 * most))]
-    rough = (scale.high - scale.low) / most
+            return coarse[:: math.ceil(len(coarse) / (1.5 * limit))]
+    rough = (scale.high - scale.low) / limit
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
-    step = max(1.0, step) if axis.whole else step
+    step = max(1.0, step) if axis.integer_ticks else step
     return [
-        step * place for place in range(math.ceil(scale.low / step - 1e-9), math.floor(scale.high / step + 1e-9) + 1)
+        step * number for number in range(math.ceil(scale.low / step - 1e-9), math.floor(scale.high / step + 1e-9) + 1)
     ]
 
 
@@ -158,9 +158,9 @@ def get_css_classes(mark: PlotMark) -> str:
 
 def make_mark_path(mark: PlotMark, across: AxisScale, down: AxisScale, frame: PlotFrame) -> str:
     """Return the path of a mark; for dots, that of their intervals."""
-    if mark.shape == "rule":
+    if mark.shape == "vertical":
         return frame.make_vertical_path(across(mark.x[0]))
-    if mark.shape == "level":
+    if mark.shape == "horizontal":
         return f"M{frame.left} {down(mark.y[0]):.1f}H{frame.right}"
     if mark.shape == "span":
         # A span of one value must stay visible.
@@ -169,21 +169,21 @@ def make_mark_path(mark: PlotMark, across: AxisScale, down: AxisScale, frame: Pl
     if mark.shape == "line":
         return "M" + "L".join(f"{across(x):.1f} {down(y):.1f}" for x, y in zip(mark.x, mark.y, strict=True))
     if mark.shape == "band":
-        there = [f"{across(x):.1f} {down(high):.1f}" for x, high in zip(mark.x, mark.high, strict=True)]
-        back = [f"{across(x):.1f} {down(low):.1f}" for x, low in zip(mark.x, mark.low, strict=True)]
-        return "M" + "L".join([*there, *reversed(back)]) + "Z"
+        upper = [f"{across(x):.1f} {down(high):.1f}" for x, high in zip(mark.x, mark.high, strict=True)]
+        lower = [f"{across(x):.1f} {down(low):.1f}" for x, low in zip(mark.x, mark.low, strict=True)]
+        return "M" + "L".join([*upper, *reversed(lower)]) + "Z"
     return "".join(
-        make_interval_path(mark.along, across, down, x, y, low, high)
+        make_interval_path(mark.interval_axis, across, down, x, y, low, high)
         for x, y, low, high in zip(mark.x, mark.y, mark.low, mark.high, strict=False)
     )
 
 
 def make_interval_path(
-    along: str, across: AxisScale, down: AxisScale, x: float, y: float, low: float, high: float
+    interval_axis: str, across: AxisScale, down: AxisScale, x: float, y: float, low: float, high: float
 ) -> str:
     """Return the path of an interval with caps."""
-    if along == "y":
-        at, least, most = across(x), down(low), down(high)
-        return f"M{at:.1f} {least:.1f}V{most:.1f}M{at - 4:.1f} {least:.1f}h8M{at - 4:.1f} {most:.1f}h8"
-    at, least, most = down(y), across(low), across(high)
-    return f"M{least:.1f} {at:.1f}H{most:.1f}M{least:.1f} {at - 4:.1f}v8M{most:.1f} {at - 4:.1f}v8"
+    if interval_axis == "y":
+        at, start, end = across(x), down(low), down(high)
+        return f"M{at:.1f} {start:.1f}V{end:.1f}M{at - 4:.1f} {start:.1f}h8M{at - 4:.1f} {end:.1f}h8"
+    at, start, end = down(y), across(low), across(high)
+    return f"M{start:.1f} {at:.1f}H{end:.1f}M{start:.1f} {at - 4:.1f}v8M{end:.1f} {at - 4:.1f}v8"

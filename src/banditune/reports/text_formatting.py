@@ -49,9 +49,9 @@ def format_params(params: Mapping[str, float]) -> str:
     return ", ".join(f"{name} = {format_number(value)}" for name, value in params.items())
 
 
-def format_count(number: int, thing: str) -> str:
+def format_count(number: int, noun: str) -> str:
     """Format a count as 1 run or 2 runs."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def format_text_table(rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
@@ -88,8 +88,8 @@ def describe_problem_options(
     """Describe the options from the problem, with those of the baseline: noise 0.0656, from the problem."""
     clauses = []
     for name, source in sources.items():
-        usual = policy[name] if baseline is None else baseline.get(name)
-        textbook = "" if usual == policy[name] else f" (textbook: {format_option(usual)})"
+        default = policy[name] if baseline is None else baseline.get(name)
+        textbook = "" if default == policy[name] else f" (textbook: {format_option(default)})"
         clauses.append(f"{name} {format_option(policy[name])}, {source}{textbook}")
     return "; ".join(clauses)
 
@@ -109,8 +109,10 @@ def name_textbook_policy(policy: Mapping[str, Any] | None, baseline: Mapping[str
     """Name the baseline of a policy, as "textbook" or as "textbook, noise=0.5"."""
     if policy is None or baseline is None or policy == baseline:
         return TEXTBOOK_BASELINE
-    other = ", ".join(f"{name}={format_option(value)}" for name, value in baseline.items() if value != policy.get(name))
-    return f"textbook, {other}"
+    differences = ", ".join(
+        f"{name}={format_option(value)}" for name, value in baseline.items() if value != policy.get(name)
+    )
+    return f"textbook, {differences}"
 
 
 def describe_setup(setup: StudySetup) -> str:
@@ -142,9 +144,9 @@ def list_data_scope_lines(setup: StudySetup) -> Iterator[str]:
 def state_assumptions(setup: StudySetup) -> str:
     """State the assumptions behind every number, in one line."""
     changes = ", with the same changes" if setup.compared_with else ""
-    stay = "" if setup.compared_with else " arms do not change,"
+    arms = "" if setup.compared_with else " arms do not change,"
     return (
-        f"assumed: every reward is known before the next decision,{stay} and future problems are like those simulated"
+        f"assumed: every reward is known before the next decision,{arms} and future problems are like those simulated"
         f"{changes}; see `banditune explain assumptions`"
     )
 

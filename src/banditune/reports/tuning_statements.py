@@ -61,10 +61,10 @@ def describe_posterior(result: Tuning) -> Iterator[str]:
     best = f"{format_number(posterior.best_low)} and {format_number(posterior.best_high)}"
     yield f"{indent}the best {posterior.describe_range(name)} is between {best}"
     if posterior.near_optimal:
-        low, high, within = posterior.near_optimal
+        low, high, region_share = posterior.near_optimal
         of = f" of any {posterior.describe_range(name)}" if posterior.unexplored else ""
         span = f"any {name} from {format_number(low)} to {format_number(high)}, at least,"
-        yield f"{indent}{span} is within {within:.0%} of the lowest regret{of}"
+        yield f"{indent}{span} is within {region_share:.0%} of the lowest regret{of}"
     yield (
         f"{indent}by the runs of the search, {format_params(result.params)} has regret {format_number(posterior.low)} to "
         f"{format_number(posterior.high)}"
@@ -100,16 +100,16 @@ def describe_baseline_params(name: str, params: Mapping[str, float]) -> str:
 def state_gain(result: Tuning) -> str:
     """Compare the tuned value with the baseline, as far as the interval allows."""
     gain, name = result.gain, name_baseline(result)
-    usual = describe_baseline_params(name, result.textbook_params)
+    baseline_name = describe_baseline_params(name, result.textbook_params)
     if name == TEXTBOOK_BASELINE and result.params == result.textbook_params:
         return "which is the textbook default"
     if gain.low > 0:
         share = f" ({gain.mean / result.textbook_regret.mean:.0%})" if result.textbook_regret.mean > 0 else ""
-        return f"{format_number(gain.mean)}{share} less than {usual}"
+        return f"{format_number(gain.mean)}{share} less than {baseline_name}"
     if gain.high < 0:
-        return f"but {usual} has {format_number(-gain.mean)} less: see the warnings"
+        return f"but {baseline_name} has {format_number(-gain.mean)} less: see the warnings"
     if gain.mean == gain.se == 0:
-        return f"exactly as much as {usual}"
+        return f"exactly as much as {baseline_name}"
     data = result.setup.held_out_data
     way = f"give more {data.unit}s" if data else Message("raise {} or the budget", Argument("validate"))
-    return Message("which may be no better than {}: {}", usual, way)
+    return Message("which may be no better than {}: {}", baseline_name, way)

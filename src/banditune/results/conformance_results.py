@@ -21,7 +21,7 @@ class ConformanceCheck(ResultRecord):
     runs : int
         The number of simulated runs, of draws or of searches; 0 where there are none.
     detectable : float or None
-        The smallest deviation that would have been seen; 0 where every bit was compared, None where nothing was measured.
+        The smallest deviation that would have been detected. 0 if every bit was compared, None if nothing was measured.
     """
 
     name: str

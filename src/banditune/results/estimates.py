@@ -172,7 +172,7 @@ QUANTILE_LEVELS = (
     0.01,
     0.02,
     0.05,
-    *(place / 10 for place in range(1, 10)),
+    *(tenth / 10 for tenth in range(1, 10)),
     0.25,
     0.75,
     0.95,
@@ -239,7 +239,7 @@ class RegretDistribution(ResultRecord):
             values=freeze_floats(values),
             mean=float(np.mean(sample if units is None else units)),
             runs=len(sample),
-            worst_runs=() if first is None else tuple(first + int(place) for place in worst),
+            worst_runs=() if first is None else tuple(first + int(tenth) for tenth in worst),
             worst_regrets=freeze_floats(sample[worst]),
         )
 

@@ -277,5 +277,7 @@ class Backtest(ResultRecord):
         """
         names = ("regret", "textbook_regret", "gain", "reward", "textbook_reward", "logged_reward", "reward_difference")
         estimates = [getattr(self, name) for name in names if getattr(self, name) is not None]
-        columns = {column: [getattr(one, column) for one in estimates] for column in ("mean", "se", "low", "high")}
+        columns = {
+            column: [getattr(estimate, column) for estimate in estimates] for column in ("mean", "se", "low", "high")
+        }
         return make_data_frame({"name": list(names[: len(estimates)])} | columns)

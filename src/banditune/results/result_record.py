@@ -190,23 +190,23 @@ def decode_record(value: Any) -> Any:
     # Older saved results lack some fields.
     defaults = {f.name: f.default for f in fields(kind) if f.default is not MISSING}
     defaults |= {f.name: f.default_factory() for f in fields(kind) if f.default_factory is not MISSING}
-    given = {key: item for key, item in value.items() if key != "kind"}
+    data = {key: item for key, item in value.items() if key != "kind"}
     names = [f.name for f in fields(kind)]
-    if sorted(names) != sorted(defaults | given):
+    if sorted(names) != sorted(defaults | data):
         raise InvalidRequest(
-            f"a {kind.__name__} must hold the fields {names}, but got {sorted(defaults | given)}.", code="file-format"
+            f"a {kind.__name__} must hold the fields {names}, but got {sorted(defaults | data)}.", code="file-format"
         )
     types = _get_field_types(kind)
     for f in fields(kind):
-        if f.name in given:
+        if f.name in data:
             try:
-                given[f.name] = convert_to_type(types[f.name], given[f.name])
+                data[f.name] = convert_to_type(types[f.name], data[f.name])
             except TypeError as error:
                 raise InvalidRequest(
-                    f"the field {f.name!r} of a {kind.__name__} must be of type {f.type}, but got {given[f.name]!r:.60}.",
+                    f"the field {f.name!r} of a {kind.__name__} must be of type {f.type}, but got {data[f.name]!r:.60}.",
                     code="bad-data",
                 ) from error
-    return kind(**(defaults | given))
+    return kind(**(defaults | data))
 
 
 @lru_cache(maxsize=1)
@@ -224,18 +224,18 @@ def _get_field_types(kind: type) -> dict[str, Any]:
 
 def convert_to_type(kind: Any, value: Any) -> Any:
     """Convert a value of JSON to the type that it had before `encode_value`, or raise `TypeError`."""
-    inner = get_args(kind)
-    if NoneType in inner:
-        (other,) = (one for one in inner if one is not NoneType)
-        return None if value is None else convert_to_type(other, value)
+    members = get_args(kind)
+    if NoneType in members:
+        (member,) = (candidate for candidate in members if candidate is not NoneType)
+        return None if value is None else convert_to_type(member, value)
     if kind == FloatArray:
         return freeze_floats([convert_to_type(float, item) for item in _check_type(list, value)])
     if kind is float:
         return NON_FINITE_VALUES[value] if value in NON_FINITE_VALUES else _check_type(int | float, value)
     if get_origin(kind) is tuple:
-        return tuple(convert_to_type(inner[0], item) for item in _check_type(list, value))
+        return tuple(convert_to_type(members[0], item) for item in _check_type(list, value))
     if get_origin(kind) is Mapping:
-        return {key: convert_to_type(inner[1], item) for key, item in _check_type(dict, value).items()}
+        return {key: convert_to_type(members[1], item) for key, item in _check_type(dict, value).items()}
     if kind is Any:
         return freeze_plain_data(value)
     if kind is Notice:
@@ -314,20 +314,20 @@ def from_json(text: str) -> Any:
     True
     """
     try:
-        given = json.loads(text)
-        if isinstance(given, dict) and given.get("format") == DEPLOYED_STATE_FORMAT:
+        data = json.loads(text)
+        if isinstance(data, dict) and data.get("format") == DEPLOYED_STATE_FORMAT:
             raise InvalidRequest(
                 "a result must be given, but this is the state of a deployed policy; `banditune deployed show` and "
                 "DeployedPolicy.load(path) read it.",
                 code="wrong-type",
             )
-        if not isinstance(given, dict) or "kind" not in given:
+        if not isinstance(data, dict) or "kind" not in data:
             raise InvalidRequest(
                 "a result must be a JSON object with a `kind`, as `to_json` writes it, but this has none.",
                 code="file-format",
             )
-        check_schema_version(given.pop("schema_version", None))
-        return decode_record(given)
+        check_schema_version(data.pop("schema_version", None))
+        return decode_record(data)
     except (json.JSONDecodeError, TypeError, ValueError, RecursionError) as error:
         if isinstance(error, InvalidRequest):
             raise

@@ -43,8 +43,8 @@ class UnimodalityTest(ResultRecord):
                 f"no evidence against a single dip (statistic {self.statistic:.2f}, critical {self.critical_value:.2f})"
             )
         left, top, right = self.second_dip
-        dips = f"{top:.4g} is above both {left:.4g} and {right:.4g}"
-        return f"more than one dip: {dips} (false alarms <= {self.false_alarm_rate:.0%})"
+        dip_text = f"{top:.4g} is above both {left:.4g} and {right:.4g}"
+        return f"more than one dip: {dip_text} (false alarms <= {self.false_alarm_rate:.0%})"
 
 
 @register_record
@@ -103,7 +103,7 @@ class SearchPosterior(ResultRecord):
         """
         return f"{name} from {self.unexplored[1]:.4g} on" if self.unexplored else name
 
-    def meets_precision(self, within: float) -> bool:
+    def meets_precision(self, precision: float) -> bool:
         """Return whether no value is better than the answer by more than a share of its regret.
 
         Parameters
@@ -111,7 +111,7 @@ class SearchPosterior(ResultRecord):
         within : float
             The share, such as 0.02.
         """
-        return not self.misfit and self.regret_gap <= within * abs(self.mean)
+        return not self.misfit and self.regret_gap <= precision * abs(self.mean)
 
     def __repr__(self) -> str:
         return f"{self.mean:.4g} ({100 * self.confidence:g}%: {self.low:.4g} to {self.high:.4g}), gap {self.regret_gap:.3g}"

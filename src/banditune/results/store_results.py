@@ -115,7 +115,7 @@ class StoreSummary(ResultRecord):
             If pandas is not installed.
         """
         columns = {
-            name: [stored.params[place] for stored in self.stored_means] for place, name in enumerate(self.parameters)
+            name: [stored.params[index] for stored in self.stored_means] for index, name in enumerate(self.parameters)
         }
         columns |= {
             name: [getattr(stored, name) for stored in self.stored_means] for name in ("noise_stream", "fresh", "step")

@@ -11,40 +11,42 @@ EXPANSION_DEGREES = 1000
 
 
 @lru_cache(maxsize=1024)
-def compute_student_quantile(level: float, degrees: int) -> float:
+def compute_student_quantile(probability: float, degrees: int) -> float:
     """Compute a quantile of Student's t.
 
     It is in closed form for 1 and 2 degrees, by Newton's method for more, and by an expansion for many.
     """
-    if level < 0.5:
-        return -compute_student_quantile(1 - level, degrees)
-    if level == 0.5:
+    if probability < 0.5:
+        return -compute_student_quantile(1 - probability, degrees)
+    if probability == 0.5:
         return 0.0
     if degrees <= 1:
-        return 1 / math.tan(math.pi * (1 - level))
+        return 1 / math.tan(math.pi * (1 - probability))
     if degrees == 2:
-        return (2 * level - 1) * math.sqrt(2 / (4 * level * (1 - level)))
-    return _expand_quantile(level, degrees) if degrees > EXPANSION_DEGREES else _solve_quantile(level, degrees)
+        return (2 * probability - 1) * math.sqrt(2 / (4 * probability * (1 - probability)))
+    return (
+        _expand_quantile(probability, degrees) if degrees > EXPANSION_DEGREES else _solve_quantile(probability, degrees)
+    )
 
 
-def _expand_quantile(level: float, degrees: int) -> float:
+def _expand_quantile(probability: float, degrees: int) -> float:
     """Expand the quantile from that of the normal distribution (Abramowitz, Stegun 26.7.5)."""
-    z = NormalDist().inv_cdf(level)
+    z = NormalDist().inv_cdf(probability)
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
     return z + first / degrees + second / degrees**2 + third / degrees**3
 
 
-def _solve_quantile(level: float, degrees: int) -> float:
+def _solve_quantile(probability: float, degrees: int) -> float:
     """Compute the quantile, above the median, by Newton's method.
 
     In the tail the share above t is nearly a power of t. The steps are on logarithms, where a power is a line.
     """
-    result = _expand_quantile(level, degrees)
+    result = _expand_quantile(probability, degrees)
     for _ in range(50):
         above, density = _compute_tail_and_density(result, degrees)
-        step = math.log(above / (1 - level)) * above / (density * result)
+        step = math.log(above / (1 - probability)) * above / (density * result)
         result *= math.exp(max(-1.0, min(1.0, step)))
         if abs(step) < 1e-10:
             break
@@ -55,13 +57,13 @@ def _compute_tail_and_density(t: float, degrees: int) -> tuple[float, float]:
     """Compute the tail probability above t > 0, half an incomplete beta function, and the density."""
     half = degrees / 2
     constant = math.lgamma(half + 0.5) - math.lgamma(half) - math.lgamma(0.5)
-    near, far = t * t / (degrees + t * t), degrees / (degrees + t * t)
+    share, complement = t * t / (degrees + t * t), degrees / (degrees + t * t)
     # far^half near^(1/2) / B(half, 1/2), with a logarithm that is accurate for small t
-    front = math.exp(constant - half * math.log1p(t * t / degrees)) * math.sqrt(near)
-    if far < (half + 1) / (half + 2.5):
-        above = 0.5 * front / half * _compute_beta_fraction(far, half, 0.5)
+    front = math.exp(constant - half * math.log1p(t * t / degrees)) * math.sqrt(share)
+    if complement < (half + 1) / (half + 2.5):
+        above = 0.5 * front / half * _compute_beta_fraction(complement, half, 0.5)
     else:
-        above = 0.5 - front * _compute_beta_fraction(near, 0.5, half)
+        above = 0.5 - front * _compute_beta_fraction(share, 0.5, half)
     return above, front / t
 
 

@@ -198,9 +198,10 @@ class Tuning(ResultRecord):
 
     def __post_init__(self) -> None:
         if not self.params or set(self.params) != set(self.textbook_params):
-            given = f"{dict(self.params)} and {dict(self.textbook_params)}"
+            received = f"{dict(self.params)} and {dict(self.textbook_params)}"
             raise InvalidRequest(
-                f"a tuning must have the same parameters, tuned and of the textbook, but got {given}.", code="conflict"
+                f"a tuning must have the same parameters, tuned and of the textbook, but got {received}.",
+                code="conflict",
             )
 
     @property

@@ -69,7 +69,7 @@ class BacktestInterpolator:
         self.knots = _place_spread_knots(spread, self.draws)
 
     def estimate_all(
-        self, values: FloatArray, unknown: FloatArray, ahead: FloatArray, paid: FloatArray
+        self, values: FloatArray, unknown: FloatArray, advantages: FloatArray, logged_rewards: FloatArray
     ) -> BacktestEstimates:
         """Estimate means over campaigns of values (campaigns, kinds, knots); the kinds are those of `_stack_run_values`.
 
@@ -82,20 +82,22 @@ class BacktestInterpolator:
             regret=self.estimate_regret(*regret),
             textbook_regret=self.estimate_regret(*textbook),
             gain=self.estimate_difference(*gain, np.zeros(len(values))),
-            reward=self.estimate_difference(*reward, paid - ahead),
-            textbook_reward=self.estimate_difference(*textbook_reward, paid - ahead),
-            reward_difference=self.estimate_difference(*reward, -ahead),
+            reward=self.estimate_difference(*reward, logged_rewards - advantages),
+            textbook_reward=self.estimate_difference(*textbook_reward, logged_rewards - advantages),
+            reward_difference=self.estimate_difference(*reward, -advantages),
         )
 
     def estimate_regret(self, values: FloatArray, unknown: FloatArray) -> Estimate:
         """Estimate the mean of regrets (campaigns, knots), piecewise linear in the root of the spread, and 0 at 0."""
         knots = np.sqrt(np.append(0.0, self.knots))
 
-        def at(spread: FloatArray, curve: FloatArray) -> FloatArray:
+        def interpolate(spread: FloatArray, curve: FloatArray) -> FloatArray:
             return np.interp(np.sqrt(np.maximum(spread, 0.0)), knots, curve)
 
-        found = self._estimate_mean(np.insert(values, 0, 0.0, axis=1), np.insert(unknown, 0, 0.0), at)
-        return Estimate(mean=found.mean, se=found.se, low=max(found.low, 0.0), high=found.high, runs=found.runs)
+        estimate = self._estimate_mean(np.insert(values, 0, 0.0, axis=1), np.insert(unknown, 0, 0.0), interpolate)
+        return Estimate(
+            mean=estimate.mean, se=estimate.se, low=max(estimate.low, 0.0), high=estimate.high, runs=estimate.runs
+        )
 
     def estimate_difference(self, values: FloatArray, unknown: FloatArray, base: FloatArray) -> Estimate:
         """Estimate the mean of a base plus differences (campaigns, knots), which are odd in the spread."""
@@ -105,29 +107,34 @@ class BacktestInterpolator:
         return self._estimate_mean(values, unknown, lambda spread, curve: np.interp(spread, knots, curve))
 
     def _estimate_mean(
-        self, values: FloatArray, unknown: FloatArray, at: Callable[[FloatArray, FloatArray], FloatArray]
+        self, values: FloatArray, unknown: FloatArray, interpolate: Callable[[FloatArray, FloatArray], FloatArray]
     ) -> Estimate:
         """Estimate the mean of curves, one for each campaign; `at` evaluates a curve at spreads."""
         count = len(values)
-        here = np.array([self.spread.value])
+        spread = np.array([self.spread.value])
         middle, error = values.mean(axis=0), values.std(axis=0, ddof=1) / math.sqrt(count)
-        each = np.array([at(here, curve)[0] for curve in values])
-        together = max(_correlate_centred(each - each.mean(), self.slopes), 0.0)
-        centres = at(self.draws, middle)
+        values_at_spread = np.array([interpolate(spread, curve)[0] for curve in values])
+        together = max(_correlate_centred(values_at_spread - values_at_spread.mean(), self.slopes), 0.0)
+        centres = interpolate(self.draws, middle)
         away = together * self.scores + math.sqrt(1 - together**2) * self.around
-        left = np.sqrt(unknown)
-        draws = centres + at(self.draws, error) * away + at(self.draws, left) * self.normal
+        unknown_sd = np.sqrt(unknown)
+        draws = centres + interpolate(self.draws, error) * away + interpolate(self.draws, unknown_sd) * self.normal
         low, high = np.quantile(draws, (0.025, 0.975))
-        own, other = float(at(here, error)[0]), float(centres.std())
-        se = math.sqrt(own**2 + other**2 + 2 * together * own * other + float(at(here, left)[0]) ** 2)
-        mean = float(at(here, middle)[0])
+        own_error, centre_sd = float(interpolate(spread, error)[0]), float(centres.std())
+        se = math.sqrt(
+            own_error**2
+            + centre_sd**2
+            + 2 * together * own_error * centre_sd
+            + float(interpolate(spread, unknown_sd)[0]) ** 2
+        )
+        mean = float(interpolate(spread, middle)[0])
         return Estimate(mean=mean, se=se, low=min(float(low), mean), high=max(float(high), mean), runs=count)
 
 
-def _correlate_centred(one: FloatArray, other: FloatArray) -> float:
+def _correlate_centred(first: FloatArray, second: FloatArray) -> float:
     """Compute the correlation of numbers with mean 0; 0 if one of both does not vary."""
-    scale = math.sqrt(float(one @ one) * float(other @ other))
-    return min(float(one @ other) / scale, 1.0) if scale > 0 else 0.0
+    scale = math.sqrt(float(first @ first) * float(second @ second))
+    return min(float(first @ second) / scale, 1.0) if scale > 0 else 0.0
 
 
 def _place_spread_knots(spread: SpreadEstimate, draws: FloatArray) -> FloatArray:

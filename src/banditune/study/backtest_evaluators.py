@@ -62,9 +62,9 @@ class BacktestEvaluator(Protocol):
         """The p-value of the assumed shape of arms' means; NaN where it is not tested."""
 
 
-def _stack_run_values(runs: PairRuns, other: FloatArray) -> FloatArray:
+def _stack_run_values(runs: PairRuns, second: FloatArray) -> FloatArray:
     """Stack both regrets, the gain, and both rewards minus another reward of each run: (kinds, runs)."""
-    return np.concatenate([runs.regrets, [runs.regrets[1] - runs.regrets[0]], runs.rewards - other])
+    return np.concatenate([runs.regrets, [runs.regrets[1] - runs.regrets[0]], runs.rewards - second])
 
 
 def _estimate_instance_variance(values: FloatArray) -> FloatArray:
@@ -103,13 +103,19 @@ class OwnDataEvaluator:
         values, unknown = [], []
         for number, problem in enumerate(self._problems):
             # Campaigns have independent instances and noise: an error that they shared would not show in their spread.
-            one = simulate_pair(problem, range(number * runs, (number + 1) * runs))
+            pair_runs = simulate_pair(problem, range(number * runs, (number + 1) * runs))
             pulls = self.logs.pulls[slice(*self.bounds[number : number + 2])]
-            kinds = _stack_run_values(one, one.means @ (pulls / pulls.sum())).reshape(5, -1, SPREAD_KNOTS, 2)
+            kinds = _stack_run_values(pair_runs, pair_runs.means @ (pulls / pulls.sum())).reshape(
+                5, -1, SPREAD_KNOTS, 2
+            )
             values.append(kinds.mean(axis=(1, 3)))
             unknown.append(_estimate_instance_variance(kinds))
-        left = np.maximum(np.mean(unknown, axis=0), 0.0) / count + self._estimate_law_variance(simulate_pair)
-        return self.ladder.estimate_all(np.array(values), left, np.zeros(count), _compute_campaign_rewards(self.logs))
+        residual_variance = np.maximum(np.mean(unknown, axis=0), 0.0) / count + self._estimate_law_variance(
+            simulate_pair
+        )
+        return self.ladder.estimate_all(
+            np.array(values), residual_variance, np.zeros(count), _compute_campaign_rewards(self.logs)
+        )
 
     def compute_arm_shape_p(self) -> float:
         """The p-value of beta or normal arms, whose spread varies between campaigns as fitted."""
@@ -127,17 +133,19 @@ class OwnDataEvaluator:
         rng = np.random.default_rng(20_216)
         runs = self.round * math.ceil(EVALUATION_RUNS / (2 * RANDOM_HALVES * self.round * count))
         squares = np.zeros((5, SPREAD_KNOTS))
-        for place in range(RANDOM_HALVES):
+        for repetition in range(RANDOM_HALVES):
             laws = [
                 _estimate_reward_law(self.logs.select_campaigns(half))
                 for half in np.array_split(rng.permutation(count), 2)
             ]
             differences = []
             for number, problem in enumerate(self._problems):
-                first = (place * count + number) * runs
+                first = (repetition * count + number) * runs
                 span = range(first, first + runs)
-                one, other = (simulate_pair(replace(problem, **law), span) for law in laws)
-                difference = _stack_run_values(one, np.zeros(runs)) - _stack_run_values(other, np.zeros(runs))
+                pair_runs, second_runs = (simulate_pair(replace(problem, **law), span) for law in laws)
+                difference = _stack_run_values(pair_runs, np.zeros(runs)) - _stack_run_values(
+                    second_runs, np.zeros(runs)
+                )
                 differences.append((difference / 2).reshape(5, -1, SPREAD_KNOTS, 2).mean(axis=3))
             every = np.concatenate(differences, axis=1)
             squares += every.mean(axis=1) ** 2 - every.var(axis=1, ddof=1) / every.shape[1]
@@ -193,15 +201,18 @@ class JackknifeEvaluator:
         order = np.random.default_rng(20_213).permutation(count)
         groups = np.array_split(order, min(count, JACKKNIFE_GROUPS))
         self.ladder = BacktestInterpolator(arms.spread, np.array([arms.slopes[group].sum() for group in groups]))
-        whole = fit(logs, model, intercept=intercept).problem
-        options = FitOptions(False, whole.arms, 0.95)
+        full_problem = fit(logs, model, intercept=intercept).problem
+        options = FitOptions(False, full_problem.arms, 0.95)
         self.parts = [order, *(np.setdiff1d(order, group) for group in groups)]
-        fitted = [whole, *(MODELS[model](logs.select_campaigns(part), options).problem for part in self.parts[1:])]
+        fitted = [
+            full_problem,
+            *(MODELS[model](logs.select_campaigns(part), options).problem for part in self.parts[1:]),
+        ]
         self.problems = [scale_arm_means(problem, arms.reward_variance * self.ladder.knots) for problem in fitted]
-        self.paid = _compute_campaign_rewards(logs)
+        self.logged_rewards = _compute_campaign_rewards(logs)
         # The mean of the logged arms minus that of all arms, from the data of each campaign.
         means = arms.compute_cell_means(max(arms.spread.value, 0.0))
-        self.ahead = (
+        self.advantages = (
             np.bincount(logs.campaign, logs.pulls * means) / logs.decision_counts
             - np.bincount(logs.campaign, means) / logs.arm_counts
         )
@@ -210,15 +221,20 @@ class JackknifeEvaluator:
         """Simulate all problems with common random numbers, so that differences come from the groups alone."""
         values: list[FloatArray] = []
         for problem in self.problems:
-            one = simulate_pair(problem, range(EVALUATION_RUNS // 4 if values else EVALUATION_RUNS))
-            values.append(_stack_run_values(one, one.means.mean(axis=1)).reshape(5, -1, SPREAD_KNOTS).mean(axis=1))
-        ahead, paid = (np.array([each[part].mean() for part in self.parts]) for each in (self.ahead, self.paid))
-        left = np.zeros(values[0].shape)
+            pair_runs = simulate_pair(problem, range(EVALUATION_RUNS // 4 if values else EVALUATION_RUNS))
+            values.append(
+                _stack_run_values(pair_runs, pair_runs.means.mean(axis=1)).reshape(5, -1, SPREAD_KNOTS).mean(axis=1)
+            )
+        advantages, logged_rewards = (
+            np.array([campaign_values[part].mean() for part in self.parts])
+            for campaign_values in (self.advantages, self.logged_rewards)
+        )
+        residual_variance = np.zeros(values[0].shape)
         return self.ladder.estimate_all(
             _compute_jackknife_values(np.array(values)),
-            left,
-            _compute_jackknife_values(ahead),
-            _compute_jackknife_values(paid),
+            residual_variance,
+            _compute_jackknife_values(advantages),
+            _compute_jackknife_values(logged_rewards),
         )
 
     def compute_arm_shape_p(self) -> float:
@@ -228,8 +244,8 @@ class JackknifeEvaluator:
 
 def _compute_jackknife_values(values: FloatArray) -> FloatArray:
     """Compute the jackknife's pseudo-values from the value of all campaigns and those without each group."""
-    whole, without = values[0], values[1:]
-    return np.asarray(whole - (len(without) - 1) * (without - without.mean(axis=0)))
+    estimate, without = values[0], values[1:]
+    return np.asarray(estimate - (len(without) - 1) * (without - without.mean(axis=0)))
 
 
 def make_evaluator(logs: Logs, model: str, intercept: bool = True) -> BacktestEvaluator:

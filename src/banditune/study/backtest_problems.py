@@ -33,12 +33,12 @@ class ScaledMeans:
 
     def sample(self, size: int, rng: np.random.Generator) -> Instances:
         """Draw instances with each of the scales in turn."""
-        drawn = super().sample(size, rng)  # type: ignore[misc]
-        middle = drawn.means.mean(axis=1, keepdims=True)
+        instances = super().sample(size, rng)  # type: ignore[misc]
+        middle = instances.means.mean(axis=1, keepdims=True)
         scale = np.array(self.scales)[np.arange(size) % len(self.scales)]
-        means = middle + scale[:, None] * (drawn.means - middle)
+        means = middle + scale[:, None] * (instances.means - middle)
         bounded = self.rewards != "real"  # type: ignore[attr-defined]
-        return Instances(np.clip(means, 0.0, 1.0) if bounded else means, drawn.features)
+        return Instances(np.clip(means, 0.0, 1.0) if bounded else means, instances.features)
 
 
 @dataclass(frozen=True)
@@ -60,5 +60,5 @@ def scale_arm_means(problem: Problem, variances: FloatArray) -> Problem:
     means = problem.sample(SCALE_INSTANCES, np.random.default_rng(20_218)).means
     scales = np.sqrt(variances / float(means.var(axis=1, ddof=1).mean()))
     kind = ScaledLinear if isinstance(problem, Linear) else ScaledLogistic
-    options = {one.name: getattr(problem, one.name) for one in fields(problem)}  # type: ignore[arg-type]
+    options = {option.name: getattr(problem, option.name) for option in fields(problem)}  # type: ignore[arg-type]
     return kind(**options, scales=tuple(scales.tolist()))

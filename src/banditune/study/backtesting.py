@@ -212,14 +212,14 @@ def _list_backtest_notes(fitted: FittedProblem, single_arm_count: int) -> Iterat
 
 def _select_campaigns_with_choice(logs: Logs) -> Logs:
     """Select the campaigns with two arms or more."""
-    some = np.flatnonzero(logs.arm_counts >= 2)
-    if len(some) < 2:
+    campaigns = np.flatnonzero(logs.arm_counts >= 2)
+    if len(campaigns) < 2:
         raise InvalidRequest(
             "two campaigns with two arms or more must be left out for the evaluation, but there are fewer.",
             argument="logs",
             code="insufficient-data",
         )
-    return logs.select_campaigns(some)
+    return logs.select_campaigns(campaigns)
 
 
 def simulate_pair(

@@ -218,10 +218,12 @@ def _simulate_policies(
 
 def _rerun_best(best: _ValidatedPolicy, fresh: range, simulator: StoredSimulator, counter: ProgressCounter) -> Estimate:
     """Estimate the regret of the best policy on other instances. On those that selected it the lowest mean is too low."""
-    others = range(fresh.stop, fresh.stop + len(fresh))
+    other_runs = range(fresh.stop, fresh.stop + len(fresh))
     used, params, _ = best.recommended
     return Estimate.from_sample(
-        simulator.simulate(used, params[None, :], others, first_row=2 * best.policy_number, progress=counter)[0, :, 0]
+        simulator.simulate(used, params[None, :], other_runs, first_row=2 * best.policy_number, progress=counter)[
+            0, :, 0
+        ]
     )
 
 
@@ -311,10 +313,10 @@ def _make_entry(candidate: _ValidatedPolicy, lead: FloatArray) -> ComparisonEntr
 
 def _number_duplicates(names: list[str]) -> list[str]:
     """Make names unique: ucb1, ucb1 (2)."""
-    taken = set(names)
+    used_names = set(names)
     candidates: list[str] = []
     for name in names:
         ways = (f"{name} ({number})" for number in count(2))
-        candidates.append(next(way for way in ways if way not in taken) if name in candidates else name)
-        taken.add(candidates[-1])
+        candidates.append(next(way for way in ways if way not in used_names) if name in candidates else name)
+        used_names.add(candidates[-1])
     return candidates

@@ -80,9 +80,9 @@ def advise_on_gpu(problem: str, numba_cuda: str | None, gpus: str | None) -> str
     return problem
 
 
-def make_check(what: str, found: str, works: bool | None = None, advice: str = "") -> dict[str, Any]:
+def make_check(title: str, finding: str, works: bool | None = None, advice: str = "") -> dict[str, Any]:
     """Make the record of one check; `works` is None if there is nothing that could fail."""
-    return {"what": what, "found": found, "works": works, "advice": advice}
+    return {"check": title, "finding": finding, "works": works, "advice": advice}
 
 
 def report_versions() -> dict[str, Any]:
@@ -114,30 +114,32 @@ def check_cache_folder() -> dict[str, Any]:
 def check_simulation(specs: Sequence[SimulationSpec], device: str) -> dict[str, Any]:
     """Check that policies compile and run, and that the loop and the device give the regrets of the shortcuts."""
     name = {"cpu": "plays on the CPU", "gpu": "plays on the GPU"}[device]
-    began = perf_counter()
+    start = perf_counter()
     for spec in specs:
         try:
-            usual = simulate_rows(spec, [[0.5], [1.0]], range(4))
-            found = simulate_rows(replace(spec, device=device, use_shortcut=device == "gpu"), [[0.5], [1.0]], range(4))
+            expected = simulate_rows(spec, [[0.5], [1.0]], range(4))
+            regrets = simulate_rows(
+                replace(spec, device=device, use_shortcut=device == "gpu"), [[0.5], [1.0]], range(4)
+            )
         except Exception as error:
             return make_check(name, f"not {spec.policy.name}", False, f"{type(error).__name__}: {error}")
-        if not np.allclose(found, usual, rtol=1e-9):
+        if not np.allclose(regrets, expected, rtol=1e-9):
             return make_check(
                 name, f"wrong regrets of {spec.policy.name}", False, "please report this, with the lines above"
             )
-    return make_check(name, f"yes ({perf_counter() - began:.1f} s, most of it to compile or load)", True)
+    return make_check(name, f"yes ({perf_counter() - start:.1f} s, most of it to compile or load)", True)
 
 
 def query_nvidia_smi() -> str | None:
     """Ask `nvidia-smi` for GPUs and driver, without numba-cuda; None if it shows none."""
     fields = "--query-gpu=name,driver_version,memory.free"
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             ["nvidia-smi", fields, "--format=csv,noheader"], capture_output=True, text=True, timeout=20
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    gpus = [line.split(", ") for line in done.stdout.splitlines() if line.count(", ") == 2]
+    gpus = [line.split(", ") for line in process.stdout.splitlines() if line.count(", ") == 2]
     return "; ".join(f"{name}, driver {driver}, {free} free" for name, driver, free in gpus) or None
 
 

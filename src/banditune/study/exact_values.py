@@ -61,11 +61,11 @@ def compute_optimum(problem: Problem, *, horizon: int, progress: ProgressCallbac
     0.9021
     """
     problem, horizon = check_problem_and_horizon(problem, horizon)
-    found = optimal_value.compute_optimum(problem, horizon, progress=progress)
+    optimum = optimal_value.compute_optimum(problem, horizon, progress=progress)
     return ExactOptimum(
-        reward=found.reward,
-        oracle_reward=found.oracle_reward,
-        regret=found.regret,
+        reward=optimum.reward,
+        oracle_reward=optimum.oracle_reward,
+        regret=optimum.regret,
         setup=make_problem_setup(problem, horizon),
     )
 
@@ -108,14 +108,14 @@ def compute_exact_regret(
     [1.0146, 1.8152]
     """
     spec = build_spec(policy, problem, horizon=horizon)
-    found = resolve_ranges(spec)
-    if len(found) > 1:
+    ranges = resolve_ranges(spec)
+    if len(ranges) > 1:
         raise make_argument_error(
-            "policy", "unsupported", f"must have one parameter at most here, but {policy.name} has {len(found)}."
+            "policy", "unsupported", f"must have one parameter at most here, but {policy.name} has {len(ranges)}."
         )
     params = make_parameter_rows(spec, values)
     regrets = compute_bayes_regret(spec.policy, spec.problem, params, spec.horizon, progress)
-    name = found[0].name if found else "value"
+    name = ranges[0].name if ranges else "value"
     best = optimal_value.compute_quick_optimum(problem, spec.horizon)
     lower_bound = convert_to_lower_bound(best) if best else None
     return ExactRegret(
@@ -168,12 +168,12 @@ def compute_lower_bound(
     problem, horizon = check_problem_and_horizon(problem, horizon)
     runs, seed = check_count("runs", runs, 2), check_count("seed", seed, 0)
     calculator = lower_bounds.BoundCalculator(problem, horizon, seed)
-    best, found = calculator.select_best(runs, confidence), calculator.estimate_all(runs)
+    best, estimates = calculator.select_best(runs, confidence), calculator.estimate_all(runs)
     return LowerBoundEstimates(
-        kinds=tuple(found),
-        mean=freeze_floats([estimate.mean for estimate in found.values()]),
-        se=freeze_floats([estimate.se for estimate in found.values()]),
-        runs=tuple(estimate.runs for estimate in found.values()),
+        kinds=tuple(estimates),
+        mean=freeze_floats([estimate.mean for estimate in estimates.values()]),
+        se=freeze_floats([estimate.se for estimate in estimates.values()]),
+        runs=tuple(estimate.runs for estimate in estimates.values()),
         lower_bound=LowerBound(
             regret=best.value,
             is_exact=False,
@@ -232,12 +232,12 @@ def compute_requested_lower_bound(problem: Problem, horizon: int) -> LowerBound:
 def compute_affordable_lower_bound(problem: Problem, horizon: int, work: float) -> LowerBound:
     """Compute the best bound within a number of states: "one arm", 3 to 18% below the best bound, or a sampled one."""
     calculator = lower_bounds.BoundCalculator(problem, horizon)
-    found = calculator.select_affordable(work)
+    bound = calculator.select_affordable(work)
     return LowerBound(
-        regret=found.value,
+        regret=bound.value,
         is_exact=False,
-        confidence=found.confidence,
-        method=found.name,
+        confidence=bound.confidence,
+        method=bound.name,
         horizon_limit=find_shorter_horizon(calculator, horizon),
     )
 

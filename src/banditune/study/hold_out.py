@@ -70,18 +70,20 @@ def has_hold_out(problem: Problem) -> bool:
 def average_by_unit(spec: SimulationSpec, regrets: FloatArray, runs: range) -> FloatArray:
     """Compute the mean regret of each simulated table or campaign, (rows, units)."""
     assert isinstance(spec.problem, DataSet)
-    _, places = np.unique(find_units(spec.problem, spec.seed, runs), return_inverse=True)
-    counts = np.bincount(places)
-    return np.array([np.bincount(places, row) / counts for row in regrets])
+    _, unit_numbers = np.unique(find_units(spec.problem, spec.seed, runs), return_inverse=True)
+    counts = np.bincount(unit_numbers)
+    return np.array([np.bincount(unit_numbers, row) / counts for row in regrets])
 
 
 def find_units(problem: DataSet, seed: int, runs: range) -> IntArray:
     """Find the table or campaign of each of these runs."""
-    found = [
-        problem.draw_units(compute_block_keys(seed, block), make_block_rng(seed, block))[locate_in_block(block, some)]
-        for block, some in split_by_block(runs)
+    units = [
+        problem.draw_units(compute_block_keys(seed, block), make_block_rng(seed, block))[
+            locate_in_block(block, positions)
+        ]
+        for block, positions in split_by_block(runs)
     ]
-    return np.concatenate(found)
+    return np.concatenate(units)
 
 
 def describe_data_scope(problem: Problem) -> DataScope | None:
@@ -151,9 +153,9 @@ def note_small_data_set(problem: Problem) -> Iterator[Finding]:
     ):
         return
     unit, count = problem.unit_name, problem.unit_count
-    few = f"{count} {unit}s are" if count > 1 else f"one {unit} is"
+    amount = f"{count} {unit}s are" if count > 1 else f"one {unit} is"
     yield (
-        f"{few} too few to hold some out, which takes {FEWEST_UNITS}: the numbers are about {format_units(count, unit)} "
-        f"alone, and new {unit}s may differ by more than the errors say.",
+        f"{amount} too few to hold some out, which takes {FEWEST_UNITS}: the numbers are about "
+        f"{format_units(count, unit)} alone, and new {unit}s may differ by more than the errors say.",
         f"Give more {unit}s, or population=True if these are all there is.",
     )

@@ -108,20 +108,20 @@ def note_worse_than_textbook(
     negative: bool = False,
 ) -> Iterator[Finding]:
     """Yield a notice if the textbook value is significantly better. `negative`: there is a notice on regrets below 0."""
-    worse = Estimate.from_sample(difference)
-    if not worse.low > 0:
+    excess = Estimate.from_sample(difference)
+    if not excess.low > 0:
         return
     if not can_return_textbook(spec):
         textbook = name_params(spec, make_textbook_row(spec)).items()
         yield (
             f"on fresh instances the textbook's {make_label(spec.textbook_spec.policy)} at "
-            f"{', '.join(f'{name} = {number:.4g}' for name, number in textbook)} has {worse.mean:.4g} less regret "
+            f"{', '.join(f'{name} = {number:.4g}' for name, number in textbook)} has {excess.mean:.4g} less regret "
             f"than {search_range.name} = {value:.4g}.",
             Message("Look at the whole curve ({}) of both.", CURVE),
         )
         return
     statement = (
-        f"on fresh instances {search_range.name} = {value:.4g} has {worse.mean:.4g} more regret than the textbook's "
+        f"on fresh instances {search_range.name} = {value:.4g} has {excess.mean:.4g} more regret than the textbook's "
         f"{search_range.textbook:.4g}"
     )
     if has_hold_out(spec.problem):
@@ -133,7 +133,7 @@ def note_worse_than_textbook(
     # The search states that no value is better by more than the gap. A smaller difference does not contradict it.
     if posterior and negative:
         yield f"{statement}.", "Take the textbook value, or use another tuner."
-    elif posterior and not posterior.misfit and worse.low > posterior.regret_gap:
+    elif posterior and not posterior.misfit and excess.low > posterior.regret_gap:
         check = suggest_noise_check(spec.policy)
         yield (
             f"{statement}: the statements of the search are wrong here.",
@@ -153,10 +153,10 @@ def note_better_end(search_range: Range, end_advantage: ValueAdvantage | None) -
     """Yield a notice if the end of the range that the search cannot evaluate is significantly better."""
     if end_advantage is None or not end_advantage[1].low > 0:
         return
-    end, ahead = end_advantage
+    end, advantage = end_advantage
     yield (
-        f"{search_range.name} = {end:.4g}, the end of its range, has {ahead.mean:.4g} (95%: {ahead.low:.4g} to "
-        f"{ahead.high:.4g}) less regret than the answer on the same instances. The search makes no run there.",
+        f"{search_range.name} = {end:.4g}, the end of its range, has {advantage.mean:.4g} (95%: {advantage.low:.4g} to "
+        f"{advantage.high:.4g}) less regret than the answer on the same instances. The search makes no run there.",
         "If the policy does not explore there, the order of arms decides ties: be sure of it before you take that end.",
     )
 
@@ -222,10 +222,10 @@ def note_search_doubts(search_range: Range, posterior: SearchPosterior | None) -
             Message("Look at the whole curve ({}), and trust the validation.", CURVE),
         )
     if posterior and posterior.second_dip:
-        left, top, right = posterior.second_dip
+        low_value, middle_value, high_value = posterior.second_dip
         yield (
-            f"the regret may have more than one dip: {search_range.name} = {top:.4g} has more regret than both "
-            f"{left:.4g} and {right:.4g}.",
+            f"the regret may have more than one dip: {search_range.name} = {middle_value:.4g} has more regret than both "
+            f"{low_value:.4g} and {high_value:.4g}.",
             Message("Look at the whole curve ({}).", CURVE),
         )
 
@@ -252,11 +252,11 @@ def note_contradiction(
 def note_dominant_runs(sample: FloatArray) -> Iterator[Finding]:
     """Yield a notice if a few runs make most of the mean."""
     carried = np.sort(np.abs(sample))[::-1]
-    few = max(3, len(sample) // 100)
-    share = carried[:few].sum() / max(carried.sum(), 1e-300)
+    count = max(3, len(sample) // 100)
+    share = carried[:count].sum() / max(carried.sum(), 1e-300)
     if len(sample) >= MIN_NOTICE_RUNS and share > 0.5:
         yield (
-            f"{few} of {len(sample):,} runs make {share:.0%} of the mean regret: it is less certain than its standard "
+            f"{count} of {len(sample):,} runs make {share:.0%} of the mean regret: it is less certain than its standard "
             "error says."
         )
 
@@ -286,20 +286,20 @@ def note_missed_precision(
     if end_advantage is None or not end_advantage[1].high > limit:
         return
     # The search makes no statement on an end without runs. So an end that may be better is enough.
-    end, ahead = end_advantage
-    if ahead.low > limit:
+    end, advantage = end_advantage
+    if advantage.low > limit:
         yield (
-            f"{missed} {end:.4g}, the end of the range, is {format_advantage(ahead)}.",
+            f"{missed} {end:.4g}, the end of the range, is {format_advantage(advantage)}.",
             "Be sure of that end before you take it: the search makes no run there.",
         )
     else:
         more = Message("Validate on more instances to know: raise {}.", Argument("validate"))
         yield (
-            f"{missed} {end:.4g}, the end of the range, may be {format_advantage(ahead)}.",
-            more if ahead.unit == "run" else f"More {ahead.unit}s are needed to know.",
+            f"{missed} {end:.4g}, the end of the range, may be {format_advantage(advantage)}.",
+            more if advantage.unit == "run" else f"More {advantage.unit}s are needed to know.",
         )
 
 
-def format_advantage(ahead: Estimate) -> str:
+def format_advantage(advantage: Estimate) -> str:
     """Write by how much a value is better than the precision allows."""
-    return f"better by more, {ahead.mean:.4g} (95%: {ahead.low:.4g} to {ahead.high:.4g})"
+    return f"better by more, {advantage.mean:.4g} (95%: {advantage.low:.4g} to {advantage.high:.4g})"

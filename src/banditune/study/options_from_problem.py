@@ -86,16 +86,18 @@ def resolve_policy_options(policy: Policy, problem: Problem, horizon: int | None
     Textbook numbers are for rewards in [0, 1]. For other rewards, textbooks take noise and prior as known: then the
     textbook policy has the problem's numbers, too. The horizon matters for rewards that change with the step.
     """
-    asked, policy = policy, resolve_optimal_policy(policy, problem)
-    if policy is not asked:
+    requested, policy = policy, resolve_optimal_policy(policy, problem)
+    if policy is not requested:
         return ResolvedPolicy(policy, None, tuple((option.name, SOURCE_EXACT) for option in fields(policy)))  # type: ignore[arg-type]
-    found = {name: resolve_option(policy, name, problem, horizon) for name in list_options_from_problem(policy)}
-    if not found:
+    resolved = {name: resolve_option(policy, name, problem, horizon) for name in list_options_from_problem(policy)}
+    if not resolved:
         return ResolvedPolicy(policy, None, ())
-    fitted = replace(policy, **{name: one.value for name, one in found.items()})  # type: ignore[type-var]
-    usual = {} if problem.rewards == "real" else {k: v for k, v in policy.textbook_options.items() if k in found}
-    textbook = replace(fitted, **usual)  # type: ignore[type-var]
-    sources = tuple((name, one.source) for name, one in found.items())
+    fitted = replace(policy, **{name: option.value for name, option in resolved.items()})  # type: ignore[type-var]
+    textbook_options = (
+        {} if problem.rewards == "real" else {k: v for k, v in policy.textbook_options.items() if k in resolved}
+    )
+    textbook = replace(fitted, **textbook_options)  # type: ignore[type-var]
+    sources = tuple((name, option.source) for name, option in resolved.items())
     return ResolvedPolicy(fitted, None if textbook == fitted else textbook, sources)
 
 
@@ -116,22 +118,22 @@ def resolve_option(policy: Policy, name: str, problem: Problem, horizon: int | N
 
 def resolve_noise(policy: Policy, problem: Problem, horizon: int | None = None) -> ResolvedOption:
     """Resolve the standard deviation of a reward around its arm's mean."""
-    found = compute_reward_noise(problem, horizon)
-    return found if found.value > 0 else use_textbook_option(policy, "noise", problem, "rewards")
+    noise = compute_reward_noise(problem, horizon)
+    return noise if noise.value > 0 else use_textbook_option(policy, "noise", problem, "rewards")
 
 
-def use_textbook_option(policy: Policy, name: str, problem: Problem, what: str) -> ResolvedOption:
+def use_textbook_option(policy: Policy, name: str, problem: Problem, reason: str) -> ResolvedOption:
     """Resolve an option with the textbook's number, because the problem has no spread. Real rewards have none."""
     if problem.rewards == "real" or name not in policy.textbook_options:
         raise InvalidRequest(
             "`{}` of {} must be given in numbers, because the {} of {!r} do not vary and have no scale; make the policy "
             "as {}.",
-            *(name, policy.name, what, problem.name),
+            *(name, policy.name, reason, problem.name),
             Wording(f"{type(policy).__name__}({name}=...)", f"{policy.name}:{name}=..."),
             argument=name,
             code="unsupported",
         )
-    return ResolvedOption(policy.textbook_options[name], SOURCE_TEXTBOOK.format(what))
+    return ResolvedOption(policy.textbook_options[name], SOURCE_TEXTBOOK.format(reason))
 
 
 def compute_reward_noise(problem: Problem, horizon: int | None = None) -> ResolvedOption:
@@ -166,17 +168,17 @@ def find_stated_noise(problem: Problem) -> ResolvedOption | None:
 
 @find_stated_noise.register
 def _(problem: BetaRewards) -> ResolvedOption | None:
-    found = compute_binary_noise(problem)
-    return found._replace(value=round_sampled(found.value / math.sqrt(problem.v + 1), found.source))
+    noise = compute_binary_noise(problem)
+    return noise._replace(value=round_sampled(noise.value / math.sqrt(problem.v + 1), noise.source))
 
 
 @find_stated_noise.register
 def _(problem: Campaigns) -> ResolvedOption | None:
     if problem.rewards == "real":
         return ResolvedOption(problem.noise, SOURCE_EXACT)
-    found = compute_binary_noise(problem)
+    noise = compute_binary_noise(problem)
     share = math.sqrt(problem.v + 1) if problem.rewards == "unit" else 1.0
-    return found._replace(value=round_sampled(found.value / share, found.source))
+    return noise._replace(value=round_sampled(noise.value / share, noise.source))
 
 
 def compute_binary_noise(problem: Problem) -> ResolvedOption:
@@ -189,10 +191,10 @@ def compute_mean_moments(problem: Problem) -> MeanMoments:
     """Compute mean and standard deviation of arms' means, by a formula or from instances."""
     law = find_law_of_means(problem)
     if law is None:
-        drawn = draw_means(problem)
-        sd = float(drawn.std()) if np.ptp(drawn) > 0 else 0.0
+        sampled = draw_means(problem)
+        sd = float(sampled.std()) if np.ptp(sampled) > 0 else 0.0
         return MeanMoments(
-            round_sampled(float(drawn.mean()), SOURCE_MATCHED), round_sampled(sd, SOURCE_MATCHED), SOURCE_MATCHED
+            round_sampled(float(sampled.mean()), SOURCE_MATCHED), round_sampled(sd, SOURCE_MATCHED), SOURCE_MATCHED
         )
     means, variances, weights = law
     centre = float(weights @ means)
@@ -219,17 +221,17 @@ def find_law_of_means(problem: Problem) -> tuple[FloatArray, FloatArray, FloatAr
         weights = np.repeat(np.array(problem.weights) / table.shape[1], table.shape[1])
         return table.ravel(), np.zeros(table.size), weights
     first, second = split_prior_columns(problem.prior)  # type: ignore[attr-defined]
-    alike = np.full(len(first), 1 / len(first))
+    equal_weights = np.full(len(first), 1 / len(first))
     if isinstance(problem, Gaussian):
-        return first, second**2, alike
+        return first, second**2, equal_weights
     mean = first / (first + second)
-    return mean, mean * (1 - mean) / (first + second + 1), alike
+    return mean, mean * (1 - mean) / (first + second + 1), equal_weights
 
 
 def resolve_beta_prior(policy: Policy, problem: Problem) -> ResolvedOption:
     """Resolve a Beta prior: the problem's, or the one with the same mean and variance."""
-    known = problem.prior_kind == "beta" and find_law_of_means(problem) is not None
-    prior: Any = problem.prior if known else ()  # type: ignore[attr-defined]
+    is_exact = problem.prior_kind == "beta" and find_law_of_means(problem) is not None
+    prior: Any = problem.prior if is_exact else ()  # type: ignore[attr-defined]
     if len(prior) == 1 or (prior and policy.has_prior_per_arm):
         return raise_shapes(policy, ResolvedOption(prior[0] if len(prior) == 1 else prior, SOURCE_EXACT))
     mean, sd, source = compute_mean_moments(problem)
@@ -245,14 +247,16 @@ def resolve_beta_prior(policy: Policy, problem: Problem) -> ResolvedOption:
     )
 
 
-def raise_shapes(policy: Policy, found: ResolvedOption) -> ResolvedOption:
+def raise_shapes(policy: Policy, resolved: ResolvedOption) -> ResolvedOption:
     """Raise the shapes of a Beta prior to the policy's minimum, with the same mean."""
-    least = float(np.min(found.value))
-    if least >= policy.smallest_prior_shape:
-        return found
+    smallest = float(np.min(resolved.value))
+    if smallest >= policy.smallest_prior_shape:
+        return resolved
     # Rounding must not leave a shape just below its limit.
-    a, b = (max(shape * policy.smallest_prior_shape / least, policy.smallest_prior_shape) for shape in found.value)
-    return ResolvedOption((a, b), f"{found.source}, with shapes of at least {policy.smallest_prior_shape:g}")
+    a, b = (
+        max(shape * policy.smallest_prior_shape / smallest, policy.smallest_prior_shape) for shape in resolved.value
+    )
+    return ResolvedOption((a, b), f"{resolved.source}, with shapes of at least {policy.smallest_prior_shape:g}")
 
 
 def resolve_normal_prior(policy: Policy, problem: Problem) -> ResolvedOption:
@@ -272,8 +276,8 @@ def resolve_theta_prior(policy: Policy, problem: Problem) -> ResolvedOption:
         )
     scores = squares = 0.0
     for block in range(SAMPLED_BLOCKS):
-        features, found = draw_features_and_scores(policy, problem, block)
-        scores += float(np.mean(found**2)) / SAMPLED_BLOCKS
+        features, block_scores = draw_features_and_scores(policy, problem, block)
+        scores += float(np.mean(block_scores**2)) / SAMPLED_BLOCKS
         squares += float(np.square(features).sum()) / (len(features) * problem.arms) / SAMPLED_BLOCKS
     if not (scores > 0 and squares > 0):
         return use_textbook_option(policy, "prior", problem, "means")
@@ -283,12 +287,12 @@ def resolve_theta_prior(policy: Policy, problem: Problem) -> ResolvedOption:
 def draw_features_and_scores(policy: Policy, problem: Problem, block: int) -> tuple[FloatArray, FloatArray]:
     """Draw features (instances or 1, dims, arms) of a block, and the policy's x'theta (instances, arms)."""
     check_instance_memory(problem)
-    drawn = draw_instances(problem, 0, block)
-    scores = drawn.means
+    instances = draw_instances(problem, 0, block)
+    scores = instances.means
     if policy.link == "logistic":  # type: ignore[attr-defined]
         inside = np.clip(scores, MIN_LOGIT_DISTANCE, 1 - MIN_LOGIT_DISTANCE)
         scores = np.log(inside / (1 - inside))
-    return np.array(drawn.features), scores
+    return np.array(instances.features), scores
 
 
 PRIOR_RESOLVERS = {"beta": resolve_beta_prior, "normal": resolve_normal_prior, "theta": resolve_theta_prior}

@@ -30,23 +30,23 @@ FIRST_PROBE_RUNS, GRID_RUNS, MIN_PROBE_RUNS = 4, 64, 1000
 class ProbeValues(NamedTuple):
     """Values at which an effect is looked for: a few on many instances, and all values on some."""
 
-    few: list[float]
+    sparse: list[float]
     all: list[float]
 
 
 def choose_probe_values(search_range: Range, answer: float) -> ProbeValues:
     """Choose values across the range to try, and the answer of a search."""
-    few, grid = (
+    sparse, grid = (
         {search_range.scale_from_unit(unit) for unit in positions} for positions in (PROBE_POSITIONS, GRID_POSITIONS)
     )
-    return ProbeValues(sorted({answer, *few}), sorted({answer, *few, *grid}))
+    return ProbeValues(sorted({answer, *sparse}), sorted({answer, *sparse, *grid}))
 
 
 def choose_curve_probe_values(search_range: Range, values: FloatArray) -> ProbeValues:
     """Choose values to try from those of a curve."""
-    few = choose_probe_values(search_range, float(values[0]))
-    some = {float(values[place]) for place in (0, len(values) // 2, -1)}
-    return ProbeValues(sorted(some), sorted(set(values.tolist()))) if len(some) > 2 else few
+    sparse = choose_probe_values(search_range, float(values[0]))
+    curve_values = {float(values[position]) for position in (0, len(values) // 2, -1)}
+    return ProbeValues(sorted(curve_values), sorted(set(values.tolist()))) if len(curve_values) > 2 else sparse
 
 
 def note_no_effect(
@@ -62,35 +62,35 @@ def note_no_effect(
     All values share rewards and random numbers, so that a single different choice of an arm shows. A parameter that matters
     in fewer than about three of the simulated runs may be missed; the notice says so.
     """
-    if len(values.few) < 3:
+    if len(values.sparse) < 3:
         return None
     # Fewer instances would miss effects.
     runs = range(runs.start, runs.start + max(len(runs), MIN_PROBE_RUNS))
     # With independent noise, values would differ by the noise alone.
     shared = replace(spec, common_random_numbers=True)
     regret = 0.0
-    for tried, size in ((values.few, FIRST_PROBE_RUNS), (values.all, GRID_RUNS), (values.few, len(runs))):
-        some = runs[:size]
+    for tried, size in ((values.sparse, FIRST_PROBE_RUNS), (values.all, GRID_RUNS), (values.sparse, len(runs))):
+        part = runs[:size]
         if counter:
-            counter.expect_more(len(tried) * len(some))
+            counter.expect_more(len(tried) * len(part))
         try:
-            found = simulator.simulate(shared, np.array(tried)[:, None], some, progress=counter)
+            regrets = simulator.simulate(shared, np.array(tried)[:, None], part, progress=counter)
         except WorkerLost:
             raise
         except SimulationError:  # the policy refuses one of these values, so it reads them
             return None
-        if (found != found[0]).any():
+        if (regrets != regrets[0]).any():
             return None
-        regret = float(np.abs(found).max())
+        regret = float(np.abs(regrets).max())
     if regret == 0:
         return Notice(
-            f"all {len(values.few)} values of `{name}` that were tried have regret 0 on the same {len(runs):,} "
+            f"all {len(values.sparse)} values of `{name}` that were tried have regret 0 on the same {len(runs):,} "
             "instances: there is nothing to tune here.",
             "no-effect",
             "Leave it at its textbook value, or tune on a harder problem.",
         )
     return Notice(
-        f"`{name}` does not change what the policy does: all {len(values.few)} values tried had the same regret on the "
+        f"`{name}` does not change what the policy does: all {len(values.sparse)} values tried had the same regret on the "
         f"same {len(runs):,} instances, and {len(values.all)} values across the range on {GRID_RUNS} of them. An effect in "
         f"fewer than 3 of {len(runs):,} runs might not show.",
         "no-effect",

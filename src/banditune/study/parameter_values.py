@@ -21,7 +21,7 @@ def normalize_ranges(ranges: Any) -> tuple[tuple[str, float, float], ...]:
     """Convert requested ranges, {"gamma": (0, 3)}, to names with both ends."""
     if ranges is None:
         return ()
-    found: list[tuple[str, float, float]] = []
+    normalized: list[tuple[str, float, float]] = []
     for name, ends in ranges.items() if isinstance(ranges, Mapping) else [("", None)]:
         pair = list(ends) if isinstance(ends, Sequence | np.ndarray) and not isinstance(ends, str) else []
         numbers = [convert_to_number(end) for end in pair]
@@ -31,8 +31,8 @@ def normalize_ranges(ranges: Any) -> tuple[tuple[str, float, float], ...]:
                 "wrong-type",
                 f'must be names of parameters with two numbers each, such as {{"gamma": (0, 3)}}, but got {ranges!r}.',
             )
-        found.append((name, numbers[0], numbers[1]))
-    return tuple(found)
+        normalized.append((name, numbers[0], numbers[1]))
+    return tuple(normalized)
 
 
 def normalize_fixed(fixed: Any) -> tuple[tuple[str, float], ...]:
@@ -51,11 +51,11 @@ def normalize_fixed(fixed: Any) -> tuple[tuple[str, float], ...]:
 
 def resolve_fixed(spec: SimulationSpec) -> tuple[tuple[str, float], ...]:
     """Check that fixed parameters exist and are not searched, and resolve values for which the policy is defined."""
-    ranges = {found.name: found for found in resolve_ranges(spec)}
+    ranges = {search_range.name: search_range for search_range in resolve_ranges(spec)}
     for name, _ in spec.fixed:
         if name not in ranges:
             raise make_unknown_parameter_error(name, list(ranges), "a fixed value")
-        if name in {known for known, _, _ in spec.ranges}:
+        if name in {ranged for ranged, _, _ in spec.ranges}:
             raise InvalidRequest(
                 "{} must be fixed or searched, but it is in both {} and {}.",
                 *(name, Argument("fixed"), Argument("ranges")),
@@ -69,20 +69,20 @@ def assign_fixed(policies: Sequence[Any], fixed: Any) -> list[dict[str, float]]:
     """Assign to each of several policies the fixed values of its parameters."""
     names = [{p.name for p in getattr(policy, "parameters", ())} for policy in policies]
     for name, _ in normalize_fixed(fixed):
-        if not any(name in known for known in names):
+        if not any(name in parameters for parameters in names):
             raise make_unknown_parameter_error(name, sorted(set().union(*names)), "a fixed value")
-    return [{name: value for name, value in normalize_fixed(fixed) if name in known} for known in names]
+    return [{name: value for name, value in normalize_fixed(fixed) if name in parameters} for parameters in names]
 
 
 def assign_ranges(policies: Sequence[Any], ranges: Any) -> list[dict[str, tuple[float, float]]]:
     """Assign to each of several policies the ranges of its parameters."""
     requested = {name: (low, high) for name, low, high in normalize_ranges(ranges)}
     names = [[p.name for p in getattr(policy, "parameters", ())] for policy in policies]
-    tuned = {name for found in names for name in found}
+    tuned = {name for parameters in names for name in parameters}
     for name in requested:
         if name not in tuned:
             raise make_unknown_parameter_error(name, tuned)
-    return [{name: requested[name] for name in found if name in requested} for found in names]
+    return [{name: requested[name] for name in parameters if name in requested} for parameters in names]
 
 
 def check_parameter_names(spec: SimulationSpec) -> None:
@@ -99,10 +99,10 @@ def check_parameter_names(spec: SimulationSpec) -> None:
             raise make_unknown_parameter_error(name, names)
 
 
-def make_unknown_parameter_error(name: str, names: Collection[str], what: str = "a range") -> InvalidRequest:
+def make_unknown_parameter_error(name: str, names: Collection[str], subject: str = "a range") -> InvalidRequest:
     """Make the error for a range or value of an unknown parameter."""
     return InvalidRequest(
-        f"{what} must be of one of the parameters {', '.join(sorted(names)) or '(there are none)'}, but got one of "
+        f"{subject} must be of one of the parameters {', '.join(sorted(names)) or '(there are none)'}, but got one of "
         f"{name!r}.",
         argument=name,
         code="unknown-name",
@@ -122,52 +122,52 @@ def resolve_ranges(spec: SimulationSpec) -> tuple[Range, ...]:
 def list_searched_ranges(spec: SimulationSpec) -> list[Range]:
     """List the ranges of the parameters that are not fixed."""
     fixed = dict(spec.fixed)
-    return [found for found in resolve_ranges(spec) if found.name not in fixed]
+    return [search_range for search_range in resolve_ranges(spec) if search_range.name not in fixed]
 
 
 def complete_row(spec: SimulationSpec, value: float) -> FloatArray:
     """Make a row of parameters: the value of the searched one, and the fixed values."""
-    known = dict(spec.fixed)
-    return np.array([known.get(found.name, value) for found in resolve_ranges(spec)] or [0.0])
+    fixed = dict(spec.fixed)
+    return np.array([fixed.get(search_range.name, value) for search_range in resolve_ranges(spec)] or [0.0])
 
 
 def get_searched_values(spec: SimulationSpec, rows: FloatArray) -> FloatArray:
     """Get the values of the searched parameter from rows of all parameters."""
-    names = [found.name for found in resolve_ranges(spec)]
-    searched = [found.name for found in list_searched_ranges(spec)]
+    names = [search_range.name for search_range in resolve_ranges(spec)]
+    searched = [search_range.name for search_range in list_searched_ranges(spec)]
     return rows[:, names.index(searched[0]) if searched else 0]
 
 
 def name_params(spec: SimulationSpec, row: FloatArray) -> dict[str, float]:
     """Name the parameters of a row."""
-    return dict(zip((found.name for found in resolve_ranges(spec)), map(float, row), strict=False))
+    return dict(zip((search_range.name for search_range in resolve_ranges(spec)), map(float, row), strict=False))
 
 
 def resolve_only_range(spec: SimulationSpec) -> Range:
     """Resolve the range of the only parameter that is not fixed."""
-    found = list_searched_ranges(spec)
-    if len(found) != 1:
-        names = ", ".join(r.name for r in found) or "none"
+    ranges = list_searched_ranges(spec)
+    if len(ranges) != 1:
+        names = ", ".join(r.name for r in ranges) or "none"
         way_out = (
             Wording(
                 'fix all but one, as in Search(fixed={"name": 0.5}), or simulate() it',
                 "fix all but one: --fix name=0.5",
             )
-            if found
+            if ranges
             else Wording("compare() or simulate() it", "compare it with others: banditune compare")
         )
         raise InvalidRequest(
             "a policy must have exactly one parameter to be tuned, but {} has {} ({}); {}.",
-            *(spec.policy.name, len(found), names, way_out),
+            *(spec.policy.name, len(ranges), names, way_out),
             argument="policy",
             code="unsupported",
         )
-    return found[0]
+    return ranges[0]
 
 
 def explain_not_tuned(spec: SimulationSpec) -> str:
     """Say why a tuner cannot search a policy's parameters; empty if it can."""
-    names = [found.name for found in list_searched_ranges(spec)]
+    names = [search_range.name for search_range in list_searched_ranges(spec)]
     if len(names) == 1:
         return ""
     return (
@@ -204,34 +204,34 @@ def make_parameter_rows(spec: SimulationSpec, values: Any) -> FloatArray:
 
     Values may lie outside of the searched range, but the policy must be defined for them.
     """
-    found = resolve_ranges(spec)
+    ranges = resolve_ranges(spec)
     if values is None:
         return make_textbook_row(spec)[None, :]
     if isinstance(values, Mapping):
-        if set(values) != {r.name for r in found}:
-            expected = ", ".join(r.name for r in found) or "none"
+        if set(values) != {r.name for r in ranges}:
+            expected = ", ".join(r.name for r in ranges) or "none"
             raise InvalidRequest(
                 f"the parameters of {spec.policy.name} are {expected}, but got {', '.join(map(str, values))}.",
                 argument="values",
                 code="wrong-shape",
             )
-        values = [[values.get(r.name, math.nan) for r in found] or [0.0]]
+        values = [[values.get(r.name, math.nan) for r in ranges] or [0.0]]
     try:
         table = np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
         table = np.empty(0)
-    width = max(1, len(found))
+    width = max(1, len(ranges))
     if len(list_searched_ranges(spec)) <= 1 and table.ndim <= 1:
         table = np.asarray(spec.complete_rows(table.reshape(-1, 1)))
     if table.ndim != 2 or table.shape[0] < 1 or table.shape[1] != width:
-        expected = " and ".join(r.name for r in found) or "any number"
+        expected = " and ".join(r.name for r in ranges) or "any number"
         raise InvalidRequest(
             f"the values for {spec.policy.name} must be numbers, {width} a row ({expected}), but got {values!r}.",
             argument="values",
             code="wrong-shape",
         )
-    for place, r in enumerate(found):
-        table[:, place] = [resolve_defined_value(spec, r, value) for value in table[:, place].tolist()]
+    for column, r in enumerate(ranges):
+        table[:, column] = [resolve_defined_value(spec, r, value) for value in table[:, column].tolist()]
     if not np.isfinite(table).all():
         raise InvalidRequest(
             f"parameter values must be finite numbers, but got {values!r}.", argument="values", code="out-of-range"
@@ -241,8 +241,8 @@ def make_parameter_rows(spec: SimulationSpec, values: Any) -> FloatArray:
 
 def resolve_defined_value(spec: SimulationSpec, search_range: Range, value: float) -> float:
     """Check that the policy is defined for a value, remove rounding errors at limits, and round integer parameters."""
-    found = search_range.clip_rounding_error(value, search_range.lower_limit, search_range.upper_limit)
-    if not (search_range.lower_limit <= found <= search_range.upper_limit and math.isfinite(found)):
+    clipped = search_range.clip_rounding_error(value, search_range.lower_limit, search_range.upper_limit)
+    if not (search_range.lower_limit <= clipped <= search_range.upper_limit and math.isfinite(clipped)):
         raise InvalidRequest(
             f"`{format_limits(search_range.name, search_range.lower_limit, search_range.upper_limit)}` must hold for "
             f"{spec.policy.name}, but got "
@@ -250,7 +250,7 @@ def resolve_defined_value(spec: SimulationSpec, search_range: Range, value: floa
             argument=search_range.name,
             code="out-of-range",
         )
-    return search_range.round_value(found)
+    return search_range.round_value(clipped)
 
 
 def describe_searched_range(spec: SimulationSpec) -> dict[str, tuple[float, float]]:

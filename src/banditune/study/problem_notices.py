@@ -27,10 +27,10 @@ def note_better_fixed_arm(spec: SimulationSpec) -> Iterator[str]:
     if not spec.problem.has_step_dependent_means:
         return
     compared = "over all rows" if isinstance(spec.problem, RewardTable) else "that `sample` returns"
-    ahead = Estimate.from_sample(spec.horizon * estimate_fixed_arm_advantage(spec))
-    if ahead.mean > SURE_STANDARD_ERRORS * ahead.se:
+    gain = Estimate.from_sample(spec.horizon * estimate_fixed_arm_advantage(spec))
+    if gain.mean > SURE_STANDARD_ERRORS * gain.se:
         yield (
-            f"over the {spec.horizon:,} steps of a run another fixed arm pays {ahead.mean:.4g} (95%: {ahead.low:.4g} to "
-            f"{ahead.high:.4g}) more than the one with the highest mean {compared}. The regret here compares with "
+            f"over the {spec.horizon:,} steps of a run another fixed arm pays {gain.mean:.4g} (95%: {gain.low:.4g} to "
+            f"{gain.high:.4g}) more than the one with the highest mean {compared}. The regret here compares with "
             "that one, so that against the best fixed arm it is higher by this, at least."
         )

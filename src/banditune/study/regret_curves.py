@@ -38,16 +38,16 @@ MAX_CANDIDATE_VALUES = (GRID_SIZE - 1) * 2 ** len(REFINEMENT_SIZES) + 1
 
 def resolve_axis(spec: SimulationSpec, values: Any) -> tuple[Range, FloatArray | None]:
     """Resolve the parameter of a curve and the given values, sorted; None if no values are given."""
-    found = list_searched_ranges(spec)
-    if len(found) > 1:
+    ranges = list_searched_ranges(spec)
+    if len(ranges) > 1:
         raise InvalidRequest(
-            f"a curve is over one parameter, but {spec.policy.name} has {len(found)} that are not fixed; use simulate().",
+            f"a curve is over one parameter, but {spec.policy.name} has {len(ranges)} that are not fixed; use simulate().",
             argument="policy",
             code="unsupported",
         )
-    if not found and values is None:
+    if not ranges and values is None:
         values = [0.0]
-    search_range = found[0] if found else Range("value", 0.0, 1.0, 0.0, False, "linear")
+    search_range = ranges[0] if ranges else Range("value", 0.0, 1.0, 0.0, False, "linear")
     return search_range, None if values is None else np.unique(
         get_searched_values(spec, make_parameter_rows(spec, values))
     )
@@ -126,6 +126,6 @@ def refine_grid(units: FloatArray, height: FloatArray, more: int) -> FloatArray:
     slope = np.diff(relief) / np.diff(units)
     bend = np.concatenate([[0.0], np.abs(np.diff(slope)), [0.0]])
     score = (bend[:-1] + bend[1:]) * np.diff(units)
-    chosen = np.argsort(-score, kind="stable")[:more]
-    centres = (units[:-1] + units[1:])[chosen] / 2
+    refined = np.argsort(-score, kind="stable")[:more]
+    centres = (units[:-1] + units[1:])[refined] / 2
     return np.unique(np.concatenate([units, centres]))

@@ -200,16 +200,16 @@ def check_problem_and_horizon(problem: Any, horizon: Any) -> tuple[Problem, int]
     return problem, horizon
 
 
-def describe_wrong_problem(given: Any) -> str:
+def describe_wrong_problem(value: Any) -> str:
     """Describe what was given for a problem, and how to get a problem from it if there is a way."""
-    kind = type(given).__name__
-    if isinstance(given, type) and issubclass(given, Problem):
-        return f"{given!r}; make one, e.g. {given.__name__}(...)"
-    if isinstance(getattr(given, "problem", None), Problem):
+    kind = type(value).__name__
+    if isinstance(value, type) and issubclass(value, Problem):
+        return f"{value!r}; make one, e.g. {value.__name__}(...)"
+    if isinstance(getattr(value, "problem", None), Problem):
         return f"a {kind}, which holds one; pass its fields: fitted.problem, horizon=fitted.horizon"
     if kind == "Logs":
         return "past logs; fit a problem to them: fitted = fit(logs), then fitted.problem, horizon=fitted.horizon"
-    return f"{given!r}"
+    return f"{value!r}"
 
 
 def resolve_checkpoints(checkpoints: Any, horizon: int) -> tuple[int, ...]:

@@ -48,11 +48,11 @@ def estimate_scenario_seconds(
 ) -> float:
     """Estimate the time of a scenario: most runs are at values near the given one, some at the textbook value."""
     search_range = resolve_only_range(spec)
-    own, textbook = (
-        measure_seconds_per_run(spec, [one], simulator)
-        for one in (resolve_defined_value(spec, search_range, value), search_range.textbook)
+    given_regrets, textbook = (
+        measure_seconds_per_run(spec, [probe], simulator)
+        for probe in (resolve_defined_value(spec, search_range, value), search_range.textbook)
     )
-    return (estimate_scenario_runs(budget, validate) - validate) * own + validate * textbook
+    return (estimate_scenario_runs(budget, validate) - validate) * given_regrets + validate * textbook
 
 
 def evaluate_scenario(
@@ -73,34 +73,38 @@ def evaluate_scenario(
     search_range, split = resolve_only_range(spec), split_spec(spec)
     value = resolve_defined_value(spec, search_range, value)
     answer, _ = run_search(split.search_spec, tuner, search_range, budget, simulator, counter)
-    others = range(
+    selection_runs = range(
         FIRST_VALIDATION_INSTANCE + validate, FIRST_VALIDATION_INSTANCE + validate + min(validate, SELECTION_RUNS)
     )
-    best_value, ahead = select_best_known(split, search_range, value, answer.value, others, simulator, counter)
+    best_value, advantage = select_best_known(
+        split, search_range, value, answer.value, selection_runs, simulator, counter
+    )
     values = list(dict.fromkeys((value, best_value, answer.value, search_range.textbook)))
     counter.expect_more((len(values) - 4) * validate)
     fresh = range(FIRST_VALIDATION_INSTANCE, FIRST_VALIDATION_INSTANCE + validate)
     raw = simulator.simulate(split.validation_spec, np.array(values)[:, None], fresh, progress=counter)[:, :, 0]
     regrets = dict(zip(values, split.reduce_validation(raw, fresh), strict=True))
-    own, best, retuned, textbook = (regrets[one] for one in (value, best_value, answer.value, search_range.textbook))
+    given_regrets, best, retuned, textbook = (
+        regrets[candidate] for candidate in (value, best_value, answer.value, search_range.textbook)
+    )
     if not can_return_textbook(spec):
         counter.expect_more(validate)
         baseline, row = split.validation_spec.textbook_spec, make_textbook_row(spec)
         raw = simulator.simulate(baseline, row[None, :], fresh, first_row=len(values), progress=counter)[:, :, 0]
         textbook = split.reduce_validation(raw, fresh)[0]
-    behind, mean = split.estimate(retuned - own), split.estimate(retuned)
-    doubt = next(note_gap_doubts(search_range, value, answer, ahead, behind, mean), "")
+    excess, mean = split.estimate(retuned - given_regrets), split.estimate(retuned)
+    doubt = next(note_gap_doubts(search_range, value, answer, advantage, excess, mean), "")
     end = validate_unexplored_end(split, answer.posterior, retuned, fresh, simulator, counter)
     return Scenario(
         description=description,
         problem=describe(spec.problem),
         horizon=spec.horizon,
-        regret=split.estimate(own),
+        regret=split.estimate(given_regrets),
         best_value=best_value,
         best_regret=split.estimate(best),
-        excess_regret=split.estimate(own - best),
+        excess_regret=split.estimate(given_regrets - best),
         textbook_regret=split.estimate(textbook),
-        difference_to_textbook=split.estimate(own - textbook),
+        difference_to_textbook=split.estimate(given_regrets - textbook),
         regret_gap=compute_regret_gap(answer, end),
         gap_doubt=doubt,
         retuned_value=answer.value,
@@ -128,20 +132,27 @@ def select_best_known(
     This is the re-tuned value unless another one is significantly better. Candidates are the value itself, the textbook
     value, and half and twice the value and the re-tuned one.
     """
-    near = (search_range.clip(factor * one) for one in (value, retuned) for factor in (0.5, 2.0))
-    values = list(dict.fromkeys([retuned, value, search_range.textbook, *near]))
+    neighbours = (search_range.clip(factor * centre) for centre in (value, retuned) for factor in (0.5, 2.0))
+    values = list(dict.fromkeys([retuned, value, search_range.textbook, *neighbours]))
     counter.expect_more((len(values) - MAX_CANDIDATES) * len(runs))
     regrets = split.reduce_search(
         simulator.simulate(split.search_spec, np.array(values)[:, None], runs, progress=counter)[:, :, 0], runs
     )
-    ahead = [split.estimate(regrets[0] - row) for row in regrets]
-    sure = [place for place, one in enumerate(ahead) if one.mean > SURE_STANDARD_ERRORS * one.se]
-    place = max(sure, key=lambda place: ahead[place].mean, default=0)
-    return values[place], ahead[place]
+    advantage = [split.estimate(regrets[0] - row) for row in regrets]
+    significant = [
+        position for position, centre in enumerate(advantage) if centre.mean > SURE_STANDARD_ERRORS * centre.se
+    ]
+    position = max(significant, key=lambda position: advantage[position].mean, default=0)
+    return values[position], advantage[position]
 
 
 def note_gap_doubts(
-    search_range: Range, value: float, answer: SearchAnswer, ahead: Estimate, behind: Estimate, fresh: Estimate
+    search_range: Range,
+    value: float,
+    answer: SearchAnswer,
+    advantage: Estimate,
+    excess: Estimate,
+    fresh_estimate: Estimate,
 ) -> Iterator[str]:
     """Yield the reasons why the gap that a search states may be wrong.
 
@@ -149,8 +160,8 @@ def note_gap_doubts(
     given value. `fresh` is its regret on instances that did not select it.
     """
     posterior, end = answer.posterior, find_nearest_end(search_range, answer.value)
-    if behind.low > 0 and behind.mean > MATERIAL_SHARE * abs(fresh.mean):
-        yield f"tuning again failed: its answer, {answer.value:.4g}, has {behind.mean:.4g} more regret than this value"
+    if excess.low > 0 and excess.mean > MATERIAL_SHARE * abs(fresh_estimate.mean):
+        yield f"tuning again failed: its answer, {answer.value:.4g}, has {excess.mean:.4g} more regret than this value"
     if end and end == find_nearest_end(search_range, value):
         yield f"both values are at the {end} end of the range"
     if end:
@@ -161,8 +172,8 @@ def note_gap_doubts(
         yield "the search for it says that it cannot be trusted"
     if posterior.second_dip:
         yield "the regret there may have more than one dip"
-    if ahead.mean - SURE_STANDARD_ERRORS * ahead.se > posterior.regret_gap:
+    if advantage.mean - SURE_STANDARD_ERRORS * advantage.se > posterior.regret_gap:
         yield "the search for it missed a better value by more than it states"
     # The search's statements are about its own part of a data set; the other part may differ.
-    if fresh.unit == "run" and any(note_contradiction(search_range, answer.value, posterior, fresh)):
+    if fresh_estimate.unit == "run" and any(note_contradiction(search_range, answer.value, posterior, fresh_estimate)):
         yield "fresh instances contradict the search for it"

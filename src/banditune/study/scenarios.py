@@ -28,7 +28,7 @@ def change_spec(spec: SimulationSpec, problem: Problem, horizon: int) -> Simulat
 
     Noise and prior stay those of the expected problem, because nobody knows beforehand that another one comes.
     """
-    other = build_spec(
+    changed = build_spec(
         spec.policy,
         problem,
         horizon=horizon,
@@ -39,7 +39,7 @@ def change_spec(spec: SimulationSpec, problem: Problem, horizon: int) -> Simulat
         ),
         run=Run(device=cast(Any, spec.device)),
     )
-    return replace(other, textbook_policy=spec.textbook_policy)
+    return replace(changed, textbook_policy=spec.textbook_policy)
 
 
 def list_scenario_specs(

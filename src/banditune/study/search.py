@@ -52,44 +52,44 @@ def run_search(
     generator = start_search(tuner, search_range, budget, goal, spec.seed)
     trials: list[TrialResult] = []
     first = 0
-    began = 0.0
+    start = 0.0
     try:
         trial: Trial = next(generator)
         while True:
-            trial = check_trial(tuner, trial, search_range, budget - sum(done.total_runs for done in trials))
+            trial = check_trial(tuner, trial, search_range, budget - sum(finished.total_runs for finished in trials))
             params = np.array(trial.values)[:, None]
             if isinstance(trial.size, int | np.integer):
                 runs = range(first, first + trial.size)
                 regrets: Any = simulator.simulate(spec, params, runs, progress=counter)[:, :, 0]
                 first += int(trial.size)
             else:
-                each = simulator.simulate_each(spec, params, trial.size, first, progress=counter)
-                regrets = [row[:, 0] for row in each]
+                rows = simulator.simulate_each(spec, params, trial.size, first, progress=counter)
+                regrets = [row[:, 0] for row in rows]
                 first += sum(trial.size)
             trials.append(TrialResult.from_regrets(trial.values, regrets))
-            began = began or time.monotonic()  # without the time to compile
+            start = start or time.monotonic()  # without the time to compile
             if goal.precision is not None:
                 counter.expect(min(first, budget - first))  # a guess: as many runs again
-            late = time.monotonic() - began > max_seconds
-            trial = generator.throw(StopSearch(regrets)) if late else generator.send(regrets)
+            is_late = time.monotonic() - start > max_seconds
+            trial = generator.throw(StopSearch(regrets)) if is_late else generator.send(regrets)
     except StopIteration as answer:
-        found = answer.value if isinstance(answer.value, SearchAnswer) else SearchAnswer(answer.value, None)
-        (value,) = check_trial_values(tuner, [found.value], search_range, "answered with")
+        search_answer = answer.value if isinstance(answer.value, SearchAnswer) else SearchAnswer(answer.value, None)
+        (value,) = check_trial_values(tuner, [search_answer.value], search_range, "answered with")
         if not trials:
             raise SimulationError(f"a search must make a trial before it answers, but {tuner} made none.") from None
-        return found._replace(value=value), tuple(trials)
+        return search_answer._replace(value=value), tuple(trials)
 
 
 def start_search(
     tuner: Tuner, search_range: Range, budget: int, goal: Goal = SPEND_BUDGET, seed: int = 0
 ) -> SearchGenerator:
     """Start a search, without a trial. The tuner gets a goal and random numbers if its `search` takes them."""
-    taken: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if "rng" in signature(tuner.search).parameters:
         # Instances come from the same seed: the spawn key makes these numbers independent of theirs.
-        taken["rng"] = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=SEARCH_SPAWN_KEY))
+        options["rng"] = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=SEARCH_SPAWN_KEY))
     goals = (goal,) if tuner.accepts_goal else ()
-    return tuner.search(search_range, budget, *goals, **taken)
+    return tuner.search(search_range, budget, *goals, **options)
 
 
 def check_search(tuner: Tuner, search_range: Range, budget: int, goal: Goal = SPEND_BUDGET) -> None:
@@ -101,42 +101,42 @@ def resolve_max_time(max_time: Any) -> float:
     """Check how long a search may take, in seconds."""
     if max_time is None:
         return math.inf
-    found = convert_to_number(max_time)
-    if not found > 0:
+    seconds = convert_to_number(max_time)
+    if not seconds > 0:
         raise make_limit_error("max_time", max_time, above=0, note=", in seconds")
-    return found
+    return seconds
 
 
-def check_trial(tuner: Tuner, trial: Trial, search_range: Range, left: int) -> Trial:
+def check_trial(tuner: Tuner, trial: Trial, search_range: Range, remaining: int) -> Trial:
     """Check a tuner's trial: its values, its sizes, and the runs that are left."""
-    same = isinstance(trial.size, int | np.integer)
-    sizes: Any = [trial.size] * len(trial.values) if same else trial.size
+    has_one_size = isinstance(trial.size, int | np.integer)
+    sizes: Any = [trial.size] * len(trial.values) if has_one_size else trial.size
     if len(sizes) != len(trial.values) or min(sizes, default=0) < 1:
         raise SimulationError(
             f"a trial must have values and a size >= 1 for all or for each, but {tuner} asked for {trial}."
         )
     values = check_trial_values(tuner, trial.values, search_range, "asked for")
-    if sum(sizes) > left:
+    if sum(sizes) > remaining:
         raise SimulationError(
-            f"a search must keep to its budget, but {tuner} asked for {sum(sizes):,} runs where {left:,} are left."
+            f"a search must keep to its budget, but {tuner} asked for {sum(sizes):,} runs where {remaining:,} are left."
         )
     return trial._replace(values=values)
 
 
 def check_trial_values(tuner: Tuner, values: Sequence[Any], search_range: Range, did: str) -> tuple[float, ...]:
     """Check that a tuner's values are in its range. Rounding errors at an end are removed."""
-    found = tuple(
+    numbers = tuple(
         search_range.clip_rounding_error(convert_to_number(value), search_range.low, search_range.high)
         for value in values
     )
-    for value, number in zip(values, found, strict=True):
+    for value, number in zip(values, numbers, strict=True):
         if not search_range.low <= number <= search_range.high:
             raise SimulationError(
                 f"a search must keep to its range, `{search_range.low:g} <= {search_range.name} <= "
                 f"{search_range.high:g}`, but {tuner} {did} "
                 f"{value!r}."
             )
-    return found
+    return numbers
 
 
 def resolve_goal(tuner: Tuner, budget: Any, precision: Any, search: Search) -> Goal:

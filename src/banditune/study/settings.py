@@ -125,16 +125,16 @@ def check_settings(**settings: Any) -> None:
 def check_unused(verb: str, settings: Search | Run, *names: str) -> None:
     """Refuse settings that a verb would not use."""
     for name in names:
-        given = getattr(settings, name)
-        if given != getattr(type(settings)(), name):
+        value = getattr(settings, name)
+        if value != getattr(type(settings)(), name):
             why = f"because {verb}() does not use it"
-            raise make_unused_error(name, given, why, of=f" of {type(settings).__name__}")
+            raise make_unused_error(name, value, why, of=f" of {type(settings).__name__}")
 
 
 def check_include(include: Any, allowed: Sequence[str]) -> frozenset[str]:
     """Check what a result holds besides its answer, and return it as a set of words."""
-    words = {include} if isinstance(include, str) else set(include)
-    unknown = sorted(map(str, words - set(allowed)))
+    requested = {include} if isinstance(include, str) else set(include)
+    unknown = sorted(map(str, requested - set(allowed)))
     if unknown:
         allowed_words = ", ".join(map(repr, allowed))
         raise InvalidRequest(
@@ -143,7 +143,7 @@ def check_include(include: Any, allowed: Sequence[str]) -> frozenset[str]:
             argument="include",
             code="unknown-name",
         )
-    return frozenset(words)
+    return frozenset(requested)
 
 
 def resolve_lower_bound_choice(include: frozenset[str]) -> bool | None:

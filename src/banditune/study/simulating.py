@@ -168,15 +168,15 @@ def curve(
     unrepeatable = tuple(note_unrepeatable_runs(spec))
     with StoredSimulator(resolve_executor(run, spec), run.store) as simulator:
         split = split_spec(spec)
-        found = simulate_curve(spec, split, search_range, grid, range(runs), simulator, run.progress)
+        result_curve = simulate_curve(spec, split, search_range, grid, range(runs), simulator, run.progress)
         no_effect = None
         if resolve_ranges(spec):
-            some = choose_curve_probe_values(search_range, found.values)
-            no_effect = note_no_effect(split.search_spec, search_range.name, some, range(runs), simulator)
+            probe_values = choose_curve_probe_values(search_range, result_curve.values)
+            no_effect = note_no_effect(split.search_spec, search_range.name, probe_values, range(runs), simulator)
     notices = (
         *unrepeatable,
         *filter(None, [no_effect]),
         *note_wrong_assumptions(spec.policy, spec.problem, spec.horizon),
         *note_problem(spec),
     )
-    return replace(found, notices=notices)
+    return replace(result_curve, notices=notices)

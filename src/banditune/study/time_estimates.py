@@ -35,14 +35,14 @@ def measure_seconds_per_run(spec: SimulationSpec, values: Sequence[float], simul
     )
     runs = simulator.executor.workers
     while True:
-        began = time.monotonic()
+        start = time.monotonic()
         simulate_rows(
             spec,
             params,
             range(FIRST_VALIDATION_INSTANCE, FIRST_VALIDATION_INSTANCE + runs),
             executor=simulator.executor,
         )
-        took = time.monotonic() - began
+        took = time.monotonic() - start
         if took > MIN_TIMED_SECONDS or runs >= MAX_TIMED_RUNS:
             return took / (runs * len(params))
         runs = min(4 * runs, MAX_TIMED_RUNS)

@@ -164,8 +164,8 @@ def tune(
             regret_curve = _simulate_tuning_curve(plan, validated, simulator, counter, run.announce)
         if plan.robustness:
             report = evaluate_robustness(spec, answer.value, plan.robustness, simulator, counter, run.announce)
-    found = _make_tuning(plan, trials, validated, lower_bound, regret_curve, report)
-    return replace(found, notices=(*unrepeatable, *found.notices)) if unrepeatable else found
+    tuning = _make_tuning(plan, trials, validated, lower_bound, regret_curve, report)
+    return replace(tuning, notices=(*unrepeatable, *tuning.notices)) if unrepeatable else tuning
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -338,11 +338,11 @@ def _simulate_tuning_curve(
     runs = min(len(validated.fresh), MAX_CURVE_RUNS)
     counter.expect(MAX_CURVE_VALUES * runs)
     if announce:
-        near, all_over = (
+        near_seconds, range_seconds = (
             measure_seconds_per_run(spec, values, simulator)
             for values in ([validated.value], [search_range.scale_from_unit(unit / 8) for unit in range(9)])
         )
-        seconds = MAX_CURVE_VALUES * runs * (near + all_over) / 2
+        seconds = MAX_CURVE_VALUES * runs * (near_seconds + range_seconds) / 2
         announce(f"curve: about {format_duration(seconds)} ({MAX_CURVE_VALUES} values x {runs:,} runs)")
     fresh = range(FIRST_VALIDATION_INSTANCE, FIRST_VALIDATION_INSTANCE + runs)
     return simulate_curve(

@@ -52,5 +52,5 @@ def compute_paired_statistics(regrets: FloatArray) -> FloatArray:
     se = np.sqrt(np.maximum(variance, 0) / runs)
     difference = np.subtract.outer(mean, mean)
     scale = np.abs(mean).max() + 1e-300
-    known = se > 1e-12 * scale
-    return np.where(known, difference / np.where(known, se, 1), 0.0)
+    is_positive = se > 1e-12 * scale
+    return np.where(is_positive, difference / np.where(is_positive, se, 1), 0.0)

@@ -38,7 +38,7 @@ def run_steps(kind: str, subject: str, steps: Mapping[str, Callable[[], Finding]
     for name, step in steps.items():
         try:
             with np.errstate(all="ignore"):
-                found = step()
+                finding = step()
         except NotApplicable as reason:
             left_out.append(f"{name}: {reason}")
             continue
@@ -46,7 +46,9 @@ def run_steps(kind: str, subject: str, steps: Mapping[str, Callable[[], Finding]
             raise make_conformance_error(kind, subject, name, str(error)) from error
         except Exception as error:
             raise make_conformance_error(kind, subject, name, f"{type(error).__name__}: {error}.") from error
-        checks.append(ConformanceCheck(name=name, finding=found.text, runs=found.runs, detectable=found.detectable))
+        checks.append(
+            ConformanceCheck(name=name, finding=finding.text, runs=finding.runs, detectable=finding.detectable)
+        )
     return ConformanceReport(subject_kind=kind, subject=subject, checks=tuple(checks), left_out=tuple(left_out))
 
 
@@ -61,16 +63,16 @@ def check_description(record: Any, example: str) -> Finding:
         raise Violation(f"an object must be given, but {record.__name__} is a class; make one, such as {example}.")
     description = describe(record)
     try:
-        again = json.loads(json.dumps(description, allow_nan=False))
+        decoded = json.loads(json.dumps(description, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise Violation(
             f"options must be numbers, words and lists of them, so that results can hold them as JSON, but {error}; "
             "convert them in __post_init__, or leave a field out of the description: "
             "field(metadata={'described': False})."
         ) from error
-    if again != description:
+    if decoded != description:
         raise Violation(
-            f"the description must be the same after JSON, but {description!r:.200} became {again!r:.200}; use numbers, "
+            f"the description must be the same after JSON, but {description!r:.200} became {decoded!r:.200}; use numbers, "
             "words and lists of them as options."
         )
     if not type(record).__dataclass_params__.frozen:
@@ -85,7 +87,7 @@ def check_description(record: Any, example: str) -> Finding:
         ) from error
     if not description["name"]:
         raise Violation("a record must have a `name`, which results show, but it has none.")
-    return Finding(f"frozen, has a hash, and is the same after JSON{_rebuild(record, again)}")
+    return Finding(f"frozen, has a hash, and is the same after JSON{_rebuild(record, decoded)}")
 
 
 def _rebuild(record: Any, description: dict[str, Any]) -> str:
@@ -93,17 +95,17 @@ def _rebuild(record: Any, description: dict[str, Any]) -> str:
     options = [option for option in fields(record) if option.init]
     if any(option.metadata.get("described") is False for option in options):
         return ""
-    given = {option.name: description[option.name] for option in options if option.name in description}
+    arguments = {option.name: description[option.name] for option in options if option.name in description}
     try:
-        rebuilt = type(record)(**given)
+        rebuilt = type(record)(**arguments)
     except Exception as error:
         raise Violation(
-            f"a record must be made from the options of its description, but {given!r:.200} gave "
+            f"a record must be made from the options of its description, but {arguments!r:.200} gave "
             f"{type(error).__name__}: {error}; accept lists where an option is a tuple."
         ) from error
     if json.loads(json.dumps(describe(rebuilt))) != description:
         raise Violation(
-            f"a record that is made from its description must have the same description, but {given!r:.200} became "
+            f"a record that is made from its description must have the same description, but {arguments!r:.200} became "
             f"{describe(rebuilt)!r:.200}; keep options as they are given, or convert them so that converting twice "
             "changes nothing."
         )
@@ -111,13 +113,13 @@ def _rebuild(record: Any, description: dict[str, Any]) -> str:
 
 
 @contextmanager
-def forbid_global_randomness(what: str) -> Iterator[None]:
+def forbid_global_randomness(subject: str) -> Iterator[None]:
     """Raise where code draws from the global generators of Python or NumPy."""
     before = random.getstate(), _read_numpy_state()
     yield
     if before != (random.getstate(), _read_numpy_state()):
         raise Violation(
-            f"{what} must not draw from the generators that a whole process shares, such as np.random.random() and "
+            f"{subject} must not draw from the generators that a whole process shares, such as np.random.random() and "
             "random.random(), because results would depend on what ran before; draw from the generator or stream that "
             "is passed."
         )
@@ -131,6 +133,6 @@ def _read_numpy_state() -> Any:
 def describe_bits(first: Any, second: Any) -> str:
     """Describe how two arrays differ: how many numbers do, and the first of them."""
     different = np.argwhere(first != second)
-    place = tuple(int(number) for number in different[0])
-    values = f"{float(first[place])!r} and {float(second[place])!r}"
-    return f"{len(different)} of {first.size} regrets differ, first {values} at {place}"
+    index = tuple(int(number) for number in different[0])
+    values = f"{float(first[index])!r} and {float(second[index])!r}"
+    return f"{len(different)} of {first.size} regrets differ, first {values} at {index}"

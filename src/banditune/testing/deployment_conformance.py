@@ -43,16 +43,16 @@ def check_recall_and_resume(spec: SimulationSpec, row: FloatArray) -> Finding:
         )
     rebuilt = make_agent(spec, row, draws.copy())
     rebuilt.resume(facts)
-    again = rebuilt.recall()
-    if not _is_close(again, facts):
+    recalled_again = rebuilt.recall()
+    if not _is_close(recalled_again, facts):
         raise Violation(
             f"`resume` must rebuild the memory, so that `recall` returns what it was given, but it returned "
-            f"{again.tolist()!r:.300} instead of {facts.tolist()!r:.300}."
+            f"{recalled_again.tolist()!r:.300} instead of {facts.tolist()!r:.300}."
         )
-    chosen, expected = rebuilt.choose(steps), agent.choose(steps)
-    if chosen != expected:
+    choice, expected = rebuilt.choose(steps), agent.choose(steps)
+    if choice != expected:
         raise Violation(
-            f"a rebuilt policy must go on as before, but after {steps} steps it chooses arm {chosen} instead of "
+            f"a rebuilt policy must go on as before, but after {steps} steps it chooses arm {choice} instead of "
             f"{expected}; let `resume` set every number of the memory from pulls, totals and parameters."
         )
     return Finding(f"rebuilt from pulls and totals after {steps} steps, it recalls them and goes on", steps)
@@ -83,13 +83,13 @@ def play_agent(agent: PolicyAgent, spec: SimulationSpec, steps: int) -> FloatArr
         arm = agent.choose(step)
         pull = int(facts[0, arm])
         seek(stream, arm, pull)  # type: ignore[no-untyped-call]
-        paid = float(reward(instance, arm, pull, step, stream))
-        agent.learn(step, arm, paid)
-        facts[:, arm] += 1, paid
+        payoff = float(reward(instance, arm, pull, step, stream))
+        agent.learn(step, arm, payoff)
+        facts[:, arm] += 1, payoff
     return facts
 
 
-def _is_close(found: FloatArray, wanted: FloatArray) -> bool:
+def _is_close(first: FloatArray, second: FloatArray) -> bool:
     """Whether pulls are equal and totals differ by rounding only."""
-    close = np.allclose(found[1], wanted[1], rtol=ROUNDING, atol=ROUNDING * (1 + np.abs(wanted[1]).max()))
-    return np.array_equal(found[0], wanted[0]) and bool(close)
+    close = np.allclose(first[1], second[1], rtol=ROUNDING, atol=ROUNDING * (1 + np.abs(second[1]).max()))
+    return np.array_equal(first[0], second[0]) and bool(close)

@@ -87,8 +87,8 @@ class NoInstances(BinaryProblem):
 
 def make_spec(policy: Policy | None = None, seed: int = 0) -> SimulationSpec:
     """Make a small spec."""
-    given, problem, horizon = SPEC
-    return SimulationSpec(policy or given, problem, horizon, seed)
+    default_policy, problem, horizon = SPEC
+    return SimulationSpec(policy or default_policy, problem, horizon, seed)
 
 
 def check_workers(executor: Executor) -> Finding:
@@ -109,17 +109,17 @@ def check_bits(executor: Executor) -> Finding:
         replace(make_spec(seed=1), common_random_numbers=False, checkpoints=(10, 100), regret="realised"),
     ]
     for spec in specs:
-        here = simulate_rows(spec, ROWS, range(RUNS), workers=1)
-        there = simulate_rows(spec, ROWS, range(RUNS), executor=executor)
-        if not np.array_equal(here, there):
+        expected = simulate_rows(spec, ROWS, range(RUNS), workers=1)
+        executed = simulate_rows(spec, ROWS, range(RUNS), executor=executor)
+        if not np.array_equal(expected, executed):
             raise Violation(
-                f"regrets must be those of a thread, but {describe_bits(here, there)}; return the `ChunkResult` of a chunk "
-                "unchanged, with the ticket that was submitted with it."
+                f"regrets must be those of a thread, but {describe_bits(expected, executed)}; return the `ChunkResult` of "
+                "a chunk unchanged, with the ticket that was submitted with it."
             )
     sizes = (10, 300, 20)
-    here_each = simulate_rows_separately(specs[0], ROWS, sizes, 0, workers=1)
-    there_each = simulate_rows_separately(specs[0], ROWS, sizes, 0, executor=executor)
-    if not all(map(np.array_equal, here_each, there_each)):
+    expected_each = simulate_rows_separately(specs[0], ROWS, sizes, 0, workers=1)
+    executed_each = simulate_rows_separately(specs[0], ROWS, sizes, 0, executor=executor)
+    if not all(map(np.array_equal, expected_each, executed_each)):
         raise Violation("regrets of rows with runs of their own must be those of a thread, but they differ.")
     text = f"the bits of a thread, in {len(specs)} specs of {len(ROWS)} rows and {RUNS} runs"
     return Finding(text, len(specs) * RUNS, 0.0)

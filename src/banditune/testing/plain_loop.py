@@ -40,14 +40,14 @@ def simulate_in_python(spec: SimulationSpec, params: Any, runs: range) -> FloatA
     return result.regrets
 
 
-def choose_repeatedly(floats, setting, params, stream, chosen):  # type: ignore[no-untyped-def]
+def choose_repeatedly(floats, setting, params, stream, choices):  # type: ignore[no-untyped-def]
     """Choose at one step after another without any reward, as where feedback comes late."""
     setting = loop.resolve_setting(setting)
     memory, scratch = loop.split_floats(floats, setting)
     state = loop.view(memory, setting)
     loop.start(state, setting)
-    for step in range(len(chosen)):
-        chosen[step] = loop.select_arm(state, scratch, setting, step, params, stream)
+    for step in range(len(choices)):
+        choices[step] = loop.select_arm(state, scratch, setting, step, params, stream)
 
 
 def choose_without_rewards(spec: SimulationSpec, row: FloatArray, steps: int) -> FloatArray:
@@ -58,8 +58,8 @@ def choose_without_rewards(spec: SimulationSpec, row: FloatArray, steps: int) ->
     options = freeze_options(policy.options(problem.arms, problem.dims, spec.horizon))
     setting = Setting(problem.arms, problem.dims, spec.horizon, features[0], options)
     stream = Stream(*loop.compute_instance_key(spec.seed, 0), np.array([0, 0, 0, AGENT_STREAM]))  # type: ignore[call-arg, no-untyped-call]
-    chosen = np.full(steps, np.nan)
+    choices = np.full(steps, np.nan)
     slots, size, _ = fill_slots(replace(spec, use_shortcut=False))
     floats = allocate_aligned(size)
-    bind_function(choose_repeatedly, slots)[0](floats, setting, copy_read_only(row), stream, chosen)
-    return chosen
+    bind_function(choose_repeatedly, slots)[0](floats, setting, copy_read_only(row), stream, choices)
+    return choices

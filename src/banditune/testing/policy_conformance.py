@@ -184,13 +184,13 @@ class PolicySubject:
         steps = min(EARLY_STEPS, self.spec.horizon)
         arms = self.spec.problem.arms
         for row in self.rows:
-            chosen = choose_without_rewards(self.spec, row, steps)
-            wrong = np.flatnonzero(~((chosen >= 0) & (chosen < arms) & (chosen == np.floor(chosen))))
+            choices = choose_without_rewards(self.spec, row, steps)
+            wrong = np.flatnonzero(~((choices >= 0) & (choices < arms) & (choices == np.floor(choices))))
             if len(wrong):
                 step = int(wrong[0])
                 raise Violation(
                     f"`choose` must return an arm from 0 to {arms - 1} also before the first reward, because feedback may "
-                    f"come late, but it returned {chosen[step]:g} at step {step} with parameters {row.tolist()}; decide "
+                    f"come late, but it returned {choices[step]:g} at step {step} with parameters {row.tolist()}; decide "
                     "what to pull while `state` holds no reward."
                 )
         return Finding(f"chooses at {steps} steps without a reward, {count_rows(self.rows)}")
@@ -198,10 +198,10 @@ class PolicySubject:
     def check_decisions(self) -> Finding:
         """Simulate compiled code: every decision is an arm, no index is NaN, and a second time gives the same."""
         runs = range(64)
-        first, again = (self.simulate(self.spec, self.rows, runs) for _ in range(2))
-        if not np.array_equal(first, again):
+        first, second = (self.simulate(self.spec, self.rows, runs) for _ in range(2))
+        if not np.array_equal(first, second):
             raise Violation(
-                f"the same seed must give the same regrets, but {describe_bits(first, again)}; draw random numbers from "
+                f"the same seed must give the same regrets, but {describe_bits(first, second)}; draw random numbers from "
                 "`stream` alone, and keep nothing between runs."
             )
         decisions = len(self.rows) * len(runs) * self.spec.horizon
@@ -237,7 +237,7 @@ class PolicySubject:
     def check_cuts(self) -> Finding:
         """Compare one thread with two, and the whole with rows and runs one by one."""
         spec = replace(self.spec, common_random_numbers=False)
-        whole = self.simulate(spec, self.rows, BORDER_RUNS)
+        uncut = self.simulate(spec, self.rows, BORDER_RUNS)
         first, last = BORDER_RUNS.start, BORDER_RUNS.stop
         pieces = [range(first, first + 1), range(first + 1, last - 2), range(last - 2, last)]
         cuts = {
@@ -248,9 +248,9 @@ class PolicySubject:
             ),
         }
         for cut, regrets in cuts.items():
-            if not np.array_equal(whole, regrets):
+            if not np.array_equal(uncut, regrets):
                 raise Violation(
-                    f"regrets must not depend on how the work is cut, but with {cut} {describe_bits(whole, regrets)}; keep "
+                    f"regrets must not depend on how the work is cut, but with {cut} {describe_bits(uncut, regrets)}; keep "
                     "nothing between runs, and draw random numbers from `stream` alone."
                 )
         return Finding("two threads, runs in pieces and rows one by one give the same bits", len(BORDER_RUNS), 0.0)
@@ -259,10 +259,10 @@ class PolicySubject:
         """Compare a shortcut with the plain loop."""
         if not replaces_all_functions(shortcut, self.policy):
             names = [name for name in POLICY_SLOTS if getattr(self.policy, name) not in shortcut.replaces]
-            words = f"{shortcut.name!r} does not replace the policy's {', '.join(names)}, and is never used"
+            statement = f"{shortcut.name!r} does not replace the policy's {', '.join(names)}, and is never used"
             if "shortcuts" in vars(type(self.policy)):
-                raise Violation(f"{words}; add what it stands for to `replaces`, or leave the shortcut out.")
-            raise NotApplicable(words)
+                raise Violation(f"{statement}; add what it stands for to `replaces`, or leave the shortcut out.")
+            raise NotApplicable(statement)
         for spec in self.list_shortcut_specs(shortcut):
             if select_shortcut(spec.policy, spec.problem) is shortcut:
                 rows = self.rows if spec.problem is self.spec.problem else make_rows(spec)
@@ -312,7 +312,7 @@ class PolicySubject:
                 self.policy, self.spec.problem, horizon=self.horizon, runs=20, simulation=simulation, run=run
             )
             return Finding("it has no parameter to tune; simulated through `simulate`", regrets.shape[1])
-        search = Search(fixed={found.name: found.textbook for found in ranges[1:]}, validate=20)
+        search = Search(fixed={search_range.name: search_range.textbook for search_range in ranges[1:]}, validate=20)
         result = tune(
             self.policy,
             self.spec.problem,
@@ -363,24 +363,24 @@ def find_problem(policy: Policy, horizon: int) -> Problem:
 def make_rows(spec: SimulationSpec) -> FloatArray:
     """Make rows of parameters: textbook, and for each parameter a value near its low end, that end, and one beyond."""
     ranges = resolve_ranges(spec)
-    textbook = [found.textbook for found in ranges]
+    textbook = [search_range.textbook for search_range in ranges]
     rows = [textbook or [0.0]]
-    for place, found in enumerate(ranges):
-        for value in (found.scale_from_unit(0.15), found.scale_from_unit(0.0), go_beyond(found)):
-            row = [*textbook[:place], value, *textbook[place + 1 :]]
+    for column, search_range in enumerate(ranges):
+        for value in (search_range.scale_from_unit(0.15), search_range.scale_from_unit(0.0), go_beyond(search_range)):
+            row = [*textbook[:column], value, *textbook[column + 1 :]]
             if row not in rows:
                 rows.append(row)
     return np.array(rows)
 
 
-def go_beyond(found: Range) -> float:
+def go_beyond(search_range: Range) -> float:
     """Return a value beyond the usual range, or the highest one if the policy is defined for no other."""
-    if found.scale == "log":
-        value = found.high * math.sqrt(found.high / found.low)
+    if search_range.scale == "log":
+        value = search_range.high * math.sqrt(search_range.high / search_range.low)
     else:
-        value = found.high + 1.5 * (found.high - found.low)
-    value = min(value, found.upper_limit)
-    return found.round_value(value)
+        value = search_range.high + 1.5 * (search_range.high - search_range.low)
+    value = min(value, search_range.upper_limit)
+    return search_range.round_value(value)
 
 
 def count_rows(rows: FloatArray) -> str:

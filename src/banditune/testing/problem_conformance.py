@@ -126,8 +126,8 @@ def check_contract(spec: SimulationSpec) -> Finding:
     check_names(tuple(problem.names), problem.arms)
     check_scalar_functions(problem, {"reward": REWARD_ARGUMENTS})
     check_regret_defined(problem, spec.regret)
-    first, again = (np.array(problem.options(), float) for _ in range(2))
-    if not np.array_equal(first, again):
+    first, second = (np.array(problem.options(), float) for _ in range(2))
+    if not np.array_equal(first, second):
         raise Violation("`options()` must return the same numbers at each call.")
     features = f", {problem.dims} features" if problem.dims else ""
     return Finding(f"{problem.arms} arms{features}, {problem.rewards} rewards, {spec.regret} regret")
@@ -182,7 +182,7 @@ def check_plain_python(spec: SimulationSpec) -> Finding:
     if not np.isfinite(compiled).all():
         raise Violation("rewards must be finite numbers, but some are not.")
     if not np.array_equal(python, compiled):
-        run, arm, pull = (int(place) for place in np.argwhere(python != compiled)[0])
+        run, arm, pull = (int(index) for index in np.argwhere(python != compiled)[0])
         raise Violation(
             f"compiled code must draw the rewards of plain Python, but for pull {pull} of arm {arm} of run {run} it draws "
             f"{compiled[run, arm, pull]!r} instead of {python[run, arm, pull]!r}; look for whole numbers beyond 2^63 and "
@@ -229,25 +229,28 @@ def check_noise(spec: SimulationSpec) -> Finding:
     problem = spec.problem
     if problem.has_step_dependent_means:
         raise NotApplicable("means change with the step")
-    taken = compute_reward_noise(problem)
-    if taken.source == SOURCE_DRAWN:
+    noise = compute_reward_noise(problem)
+    if noise.source == SOURCE_DRAWN:
         raise NotApplicable("the problem states no noise; policies measure it")
-    stated = taken.value
-    paid = draw_reward_table(spec, compile_reward_sampler(spec), NOISE_RUNS, min(NOISE_PULLS, spec.horizon))
-    squares = (paid - draw_instances(problem, spec.seed, 0).means[:, :, None]) ** 2
+    stated = noise.value
+    rewards = draw_reward_table(spec, compile_reward_sampler(spec), NOISE_RUNS, min(NOISE_PULLS, spec.horizon))
+    squares = (rewards - draw_instances(problem, spec.seed, 0).means[:, :, None]) ** 2
     # Instances differ: rewards of one instance are no independent evidence about all.
-    each = squares.mean(axis=(1, 2))
-    variance, error = float(each.mean()), float(each.std(ddof=1)) / math.sqrt(len(each))
+    instance_squares = squares.mean(axis=(1, 2))
+    variance, error = (
+        float(instance_squares.mean()),
+        float(instance_squares.std(ddof=1)) / math.sqrt(len(instance_squares)),
+    )
     detectable = DETECTABLE_ERRORS * error / (2 * math.sqrt(variance)) if variance > 0 else 0.0
     if abs(variance - stated**2) > DOUBTFUL_NOISE_ERRORS * error + 1e-9 * variance:
         raise Violation(
             f"`noise` must be the standard deviation of rewards around their means, but it is {stated:.4g}, and that of "
-            f"{paid.size:,} rewards is {math.sqrt(variance):.4g} (a deviation of {detectable:.2g} is visible); correct "
+            f"{rewards.size:,} rewards is {math.sqrt(variance):.4g} (a deviation of {detectable:.2g} is visible); correct "
             "`noise`, or leave it None, so that policies measure it."
         )
     return Finding(
-        f"the standard deviation of {paid.size:,} rewards around their means is {math.sqrt(variance):.4g}, and the noise "
-        f"that policies take {stated:.4g}; a deviation of {detectable:.2g} would have been seen",
-        paid.size,
+        f"the standard deviation of {rewards.size:,} rewards around their means is {math.sqrt(variance):.4g}, and the "
+        f"noise that policies take is {stated:.4g}; a deviation of {detectable:.2g} would have been detected",
+        rewards.size,
         detectable,
     )

@@ -41,7 +41,7 @@ class MeanComparison(NamedTuple):
 
     @property
     def detectable(self) -> float:
-        """The smallest deviation of a mean regret that would have been seen, in the row where it is largest."""
+        """The smallest deviation of a mean regret that would have been detected, in the row where it is largest."""
         return float(MAX_ERRORS * self.error.max(initial=0.0))
 
     @property
@@ -53,9 +53,9 @@ class MeanComparison(NamedTuple):
 
 def compare_means(fast: FloatArray, plain: FloatArray) -> MeanComparison:
     """Compare paired regrets of shape (rows, runs, checkpoints)."""
-    apart = fast - plain
-    error = apart.std(axis=1, ddof=1) / math.sqrt(apart.shape[1])
-    return MeanComparison(apart.mean(axis=1), error, np.abs(plain.mean(axis=1)))
+    differences = fast - plain
+    error = differences.std(axis=1, ddof=1) / math.sqrt(differences.shape[1])
+    return MeanComparison(differences.mean(axis=1), error, np.abs(plain.mean(axis=1)))
 
 
 def keep_only_shortcut(policy: Policy, shortcut: Shortcut) -> Policy:
@@ -111,7 +111,7 @@ def compare_shortcut(spec: SimulationSpec, shortcut: Shortcut, params: FloatArra
         )
     return (
         f"{shortcut.name!r}: mean regrets are those of the plain loop, {rows}, {size} runs; a deviation of "
-        f"{means.detectable:.2g} ({means.detectable_share:.1%} at most) would have been seen",
+        f"{means.detectable:.2g} ({means.detectable_share:.1%} at most) would have been detected",
         size,
         means.detectable,
     )

@@ -136,9 +136,9 @@ def check_tuner(tuner: Tuner, *, budget: int = 1000, seed: int = 0) -> Conforman
 def check_contract(tuner: Tuner, budget: int) -> Finding:
     """Check that `search` is a generator of the right arguments."""
     arguments = list(inspect.signature(tuner.search).parameters)
-    wanted = 3 if tuner.accepts_goal else 2
-    given = [name for name in arguments if name != "rng"]
-    if len(given) != wanted:
+    expected_count = 3 if tuner.accepts_goal else 2
+    required = [name for name in arguments if name != "rng"]
+    if len(required) != expected_count:
         expected = "(search_range, budget, goal)" if tuner.accepts_goal else "(search_range, budget)"
         raise Violation(
             f"`search` must take {expected}, and `rng` if it draws random numbers, but it takes ({', '.join(arguments)}); "
@@ -175,14 +175,14 @@ def run_search_on_curve(
                 raise Violation(f"a search must yield Trial(values, size), but it yielded {trial!r:.80}.")
             trial = check_trial(tuner, trial, search_range, budget - spent)
             trials.append(trial)
-            each = not isinstance(trial.size, int | np.integer)
-            sizes: Any = trial.size if each else [trial.size] * len(trial.values)
+            has_sizes = not isinstance(trial.size, int | np.integer)
+            sizes: Any = trial.size if has_sizes else [trial.size] * len(trial.values)
             spent += sum(sizes)
             regrets: Any = [
                 curve(np.full(size, measure_unit(search_range, value)), rng)
                 for value, size in zip(trial.values, sizes, strict=True)
             ]
-            regrets = regrets if each else np.array(regrets)
+            regrets = regrets if has_sizes else np.array(regrets)
             stop = max_trials is not None and len(trials) >= max_trials
             trial = generator.throw(StopSearch(regrets)) if stop else generator.send(regrets)
     except InvalidRequest as refusal:
@@ -196,8 +196,8 @@ def run_search_on_curve(
         if not trials:
             raise Violation("a search must make a trial before it answers, but it made none.") from None
         value = answer.value.value if isinstance(answer.value, SearchAnswer) else answer.value
-        (found,) = check_trial_values(tuner, [value], search_range, "answered with")
-        return SearchRecord(tuple(trials), found, spent)
+        (answer_value,) = check_trial_values(tuner, [value], search_range, "answered with")
+        return SearchRecord(tuple(trials), answer_value, spent)
 
 
 def measure_unit(search_range: Range, value: float) -> float:
@@ -224,20 +224,20 @@ def check_budget_and_range(tuner: Tuner, budget: int, seed: int) -> Finding:
                         f"the tuner must accept the budget of the check, but it refuses {budget} runs for "
                         f"{search_range.low:g} <= {search_range.name} <= {search_range.high:g}; give a larger `budget`."
                     )
-    least = f"; it refuses budgets up to {refused} at least" if refused else ""
-    return Finding(f"{searches} searches kept to their budget (1 to {budget}) and their range{least}", searches)
+    refusal = f"; it refuses budgets up to {refused} at least" if refused else ""
+    return Finding(f"{searches} searches kept to their budget (1 to {budget}) and their range{refusal}", searches)
 
 
 def check_random_numbers(tuner: Tuner, budget: int, seed: int) -> Finding:
     """Check that the same seed gives the same search, also while another search is under way."""
     search_range = RANGES[0]
     with forbid_global_randomness("`search`"):
-        first, again = (run_search_on_curve(tuner, search_range, budget, compute_dip, seed) for _ in range(2))
+        first, second = (run_search_on_curve(tuner, search_range, budget, compute_dip, seed) for _ in range(2))
         between = start_search(tuner, search_range, budget, seed=seed + 1)
         next(between)
         during = run_search_on_curve(tuner, search_range, budget, compute_dip, seed)
         between.close()
-    for record, when in ((again, "a second time"), (during, "while another search is under way")):
+    for record, when in ((second, "a second time"), (during, "while another search is under way")):
         if record != first:
             raise Violation(
                 f"the same seed must give the same search, but {when} it makes other trials; take `rng` as an argument of "
@@ -245,9 +245,9 @@ def check_random_numbers(tuner: Tuner, budget: int, seed: int) -> Finding:
             )
     if "rng" not in inspect.signature(tuner.search).parameters:
         return Finding("the same regrets give the same trials; it draws no random numbers", 3, 0.0)
-    other = run_search_on_curve(tuner, search_range, budget, compute_plain_dip, seed)
-    more = run_search_on_curve(tuner, search_range, budget, compute_plain_dip, seed + 1)
-    follows = "depends" if other != more else "does not depend"
+    third = run_search_on_curve(tuner, search_range, budget, compute_plain_dip, seed)
+    fourth = run_search_on_curve(tuner, search_range, budget, compute_plain_dip, seed + 1)
+    follows = "depends" if third != fourth else "does not depend"
     return Finding(
         f"the same seed gives the same trials; on a curve without noise the search {follows} on the seed", 5, 0.0
     )
@@ -269,8 +269,10 @@ def check_goal(tuner: Tuner, budget: int, seed: int) -> Finding:
 
 def check_study(tuner: Tuner, budget: int, seed: int) -> Finding:
     """Tune a policy: the result is the same on one thread and on two, and after JSON."""
-    least = min(STUDY_BUDGET, budget)
-    runs = least if run_search_on_curve(tuner, RANGES[0], least, compute_dip, seed) is not None else budget
+    study_budget = min(STUDY_BUDGET, budget)
+    runs = (
+        study_budget if run_search_on_curve(tuner, RANGES[0], study_budget, compute_dip, seed) is not None else budget
+    )
     results = [
         tune(
             UCB1(noise=0.5),
