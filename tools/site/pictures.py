@@ -264,9 +264,11 @@ def draw_report(path: Path) -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "report.html"
-        bt.tune(bt.UCB1(), TEN_ARMS, horizon=1000, include=("curve",)).report(page)
+        settings = bt.FitSettings(model="correlated")
+        tested = bt.backtest(bt.UCB1(), bt.read_logs(LOGS), budget=500, fit_settings=settings)
+        bt.report(tested, page, title="The next trial of nicotine gum", unit="patients who quit")
         flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-        flags += ["--disable-component-update", "--disable-sync", "--hide-scrollbars", "--window-size=1000,1250"]
+        flags += ["--disable-component-update", "--disable-sync", "--hide-scrollbars", "--window-size=1000,1000"]
         flags += [f"--user-data-dir={folder}/profile", f"--screenshot={path}", page.as_uri()]
         subprocess.run([chromium, *flags], check=True, capture_output=True, timeout=120)
 
