@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 
 import banditune as bt
+from banditune.core.policy import Setting
+from banditune.policies import bayes_ucb, kl_ucb
+from banditune.simulation.estimators.arm_moments import ArmRecord
 from banditune.simulation.kernel_selection import select_shortcut
 from banditune.simulation.spec import SimulationSpec
 from banditune.testing.plain_loop import simulate_in_python
@@ -117,6 +120,28 @@ def test_squares_that_are_not_kept_are_an_error_with_the_step():
     spec = SimulationSpec(define(variance_index, "constant"), bt.Bernoulli(arms=4), 50, seed=0)
     with pytest.raises(bt.SimulationError, match=r"compare NaN.*at step 1 of run 0"):
         simulate_in_python(spec, np.array([[1.0]]), range(1))
+
+
+@pytest.mark.parametrize(
+    ("index", "exceeds"),
+    [
+        (kl_ucb.compute_kl_index, kl_ucb.exceeds_kl_bound),
+        (bayes_ucb.compute_bayes_index, bayes_ucb.exceeds_bayes_bound),
+    ],
+)
+def test_the_tests_of_the_package_are_true_below_the_index_only(index, exceeds):
+    """Also with a gamma of 10, where indices are within 1e-10 of 1."""
+    rng = np.random.default_rng(5)
+    setting = Setting(4, 0, 10_000, np.empty((0, 4)), np.array([1.0, 1.0]))
+    states = []
+    for _ in range(400):
+        pulls = float(np.ceil(np.exp(rng.uniform(0, 9))))
+        arm = ArmRecord(pulls, float(rng.integers(0, pulls + 1)), math.nan)
+        states.append((arm, setting, int(rng.integers(pulls, 10_000)), [rng.choice([0.0, 0.3, 1.0, 10.0])]))
+    values = [index(*state) for state in states]
+    assert not any(exceeds(*state, value) for state, value in zip(states, values, strict=True))
+    decided = sum(exceeds(*state, value - 1e-3) for state, value in zip(states, values, strict=True))
+    assert decided > 200
 
 
 def test_arguments_are_checked():

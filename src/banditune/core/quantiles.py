@@ -123,12 +123,14 @@ def beta_upper_quantile(tail, a, b):
     Parameters
     ----------
     tail : float
-        The probability, in (0, 1).
+        The probability, below 1. At 0 or below, the quantile is 1.
     a : float
         The first shape, above 0.
     b : float
         The second shape, above 0.
     """
+    if tail <= 0.0:
+        return 1.0
     low = 0.0
     high = 1.0
     mean = a / (a + b)

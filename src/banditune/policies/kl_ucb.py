@@ -15,6 +15,10 @@ MARGIN = 1e-9
 """The test of a bound leaves this share of the level undecided, far more than rounding."""
 
 
+NEAR = 1e-6
+"""Bounds so near to the mean or to 1 are not tested, because the divergence there changes much with the last bit."""
+
+
 @scalar
 def compute_kl_index(arm, setting, step, params):
     """Compute the largest q with pulls kl(mean, q) <= gamma^2 log(step)."""
@@ -30,12 +34,12 @@ def exceeds_kl_bound(arm, setting, step, params, bound):
     if arm.pulls == 0.0:
         return bound < math.inf
     mean = arm.total / arm.pulls
-    if bound >= 1.0 or mean >= 1.0:
+    if bound >= 1.0 - NEAR:
         return False
     if bound < mean * (1.0 - MARGIN):
         return True
     limit = params[0] * params[0] * math.log(max(step, 1.0)) / arm.pulls
-    return bound > mean and bernoulli_divergence(mean, bound) < limit * (1.0 - MARGIN)
+    return bound > mean + NEAR and bernoulli_divergence(mean, bound) < limit * (1.0 - MARGIN)
 
 
 FUNCTIONS = make_index_functions(compute_kl_index, "rising", exceeds_kl_bound)
