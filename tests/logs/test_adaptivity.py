@@ -33,7 +33,7 @@ def test_checks_pass_where_a_policy_chose_the_arms():
         assert is_adaptively_chosen(logs)
         fit = bt.fit(logs)
         assert not any(check.has_failed for check in fit.checks)
-        (note,) = (note for note in fit.notes if "pulled the more often" in note)
+        (note,) = (note for note in fit.notes if "were pulled more often" in note)
         assert "'share of arms without a success', 'spread weighted by pulls'" in note
         assert [check.statistic for check in bt.fit(logs, "campaigns").checks] == ["lead of the best arm"]
     assert not is_adaptively_chosen(make_binary_logs())
@@ -73,7 +73,7 @@ def test_checks_pass_where_tests_stopped_at_significance():
     for seed in range(4):
         rng = np.random.default_rng([30, seed])
         means = rng.beta(10, 40, (60, 2))
-        logs, ordinary = alarms.stopped(rng, means), alarms.uneven(rng, means)
+        logs, ordinary = alarms.make_stopped_logs(rng, means), alarms.make_uneven_logs(rng, means)
         assert is_stopped_early(logs)
         assert not is_stopped_early(ordinary)
         fit = bt.fit(logs)
@@ -85,7 +85,7 @@ def test_checks_pass_where_tests_stopped_at_significance():
 
 def test_checks_fail_on_a_wrong_fit_where_tests_stopped_at_significance():
     rng = np.random.default_rng(31)
-    fit = bt.fit(alarms.stopped(rng, alarms.around(rng)))
+    fit = bt.fit(alarms.make_stopped_logs(rng, alarms.draw_correlated_means(rng)))
     assert "arms rise and fall together" in {check.statistic for check in fit.checks if check.has_failed}
 
 

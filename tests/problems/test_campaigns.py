@@ -22,8 +22,8 @@ def test_descriptions_contain_the_options_that_rewards_use():
 def test_labels_contain_the_number_of_campaigns():
     rows = [[(1.5, 2), (3, 4), (5, 6), (7, 8), (9, 1)], [(1, 2), (3, 4), (5, 6)], [(1, 2), (3, 4)]]
     assert make_label(bt.Campaigns(rows)).startswith("campaigns(posteriors=3 tables, ")
-    # A mean and a covariance are not shortened.
-    assert shorten_value(([0, 1], [[1, 0], [0, 1]])) == "((0, 1), ((1, 0), (0, 1)))"
+    # A covariance is shown by its size.
+    assert shorten_value(([0, 1], [[1, 0], [0, 1]])) == "((0, 1), 2 x 2)"
 
 
 def test_campaigns_with_more_arms_give_some_of_them_in_order():
