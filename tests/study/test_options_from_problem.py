@@ -418,3 +418,14 @@ def test_a_store_identifies_policies_by_their_options(tmp_path):
     with_number = bt.tune(bt.UCB1(noise=first.setup.policy["noise"]), RARE, **group_settings(**settings))
     assert with_number.regret == first.regret
     assert replace(first.setup, from_problem={}) == with_number.setup
+
+
+def test_the_textbook_value_of_a_policy_with_the_problems_noise_is_not_called_the_textbook():
+    problem = bt.Bernoulli(arms=2)
+    own, usual = (
+        bt.curve(policy, problem, [0.2, 1.0], horizon=20, runs=10) for policy in (bt.UCB1(), bt.UCB1(noise=0.5))
+    )
+    assert str(own).count("<- textbook gamma, with the problem's noise\n") == 1
+    assert str(usual).count("<- textbook\n") == 1
+    exact = bt.exact.compute_exact_regret(bt.UCB1(), problem, [0.2, 1.0], horizon=9)
+    assert str(exact).count("<- textbook gamma, with the problem's noise") == 1

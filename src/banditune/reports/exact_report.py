@@ -33,6 +33,7 @@ from banditune.reports.text_formatting import (
     format_number,
     format_text_table,
     list_problem_options,
+    name_textbook_value,
 )
 from banditune.results.estimates import UPPER_TAIL_LEVEL
 from banditune.results.exact_results import ExactOptimum, ExactRegret, LowerBoundEstimates
@@ -60,10 +61,9 @@ def _(result: ExactOptimum) -> str:
 @format_text.register
 def _(result: ExactRegret) -> str:
     rows: list[Sequence[str]] = [(result.parameter, "regret")]
+    textbook = f"  <- {name_textbook_value(result.parameter, result.setup)}"
     for value, regret in zip(result.values, result.regret, strict=True):
-        rows.append(
-            (format_number(value), format_exact(regret) + ("  <- textbook" if value == result.textbook else ""))
-        )
+        rows.append((format_number(value), format_exact(regret) + (textbook if value == result.textbook else "")))
     head = [describe_setup(result.setup), *list_problem_options(result.setup), ""]
     return "\n".join(
         [*head, format_text_table(rows, left=(1,)), "", *describe_lower_bound(result.lower_bound)]
@@ -209,7 +209,10 @@ def state_exact_regret(result: ExactRegret) -> str:
     textbook = find_textbook_regret(result)
     if is_tunable(result) and textbook is not None and result.values[best] != result.textbook:
         default = f"{result.parameter} = {format_number(result.textbook)}"
-        answer += f"; the textbook default {default} has {format_exact(textbook)}"
+        usual = f"textbook default {default}"
+        if result.setup.from_problem:
+            usual = f"{name_textbook_value(result.parameter, result.setup)}, {default},"
+        answer += f"; the {usual} has {format_exact(textbook)}"
     return f"{answer}."
 
 
@@ -243,7 +246,11 @@ def make_exact_regret_table(result: ExactRegret) -> ReportTable:
     rows = []
     for index, (value, regret) in enumerate(zip(result.values.tolist(), result.regret.tolist(), strict=True)):
         more = (format_number(compute_excess_regret(result, index)),) if result.lower_bound else ()
-        mark = "textbook" if is_tunable(result) and value == result.textbook else ""
+        mark = (
+            name_textbook_value(result.parameter, result.setup)
+            if is_tunable(result) and value == result.textbook
+            else ""
+        )
         rows.append((format_number(value), format_exact(regret), *more, mark))
     more = ("beyond the optimum",) if result.lower_bound else ()
     return ReportTable((result.parameter, "regret", *more, ""), tuple(rows), text_columns=0)
@@ -281,7 +288,7 @@ def make_textbook_rule(result: ExactRegret) -> Iterator[PlotMark]:
         yield PlotMark(
             "vertical",
             GREY_COLOUR,
-            f"textbook: {result.parameter} = {format_number(result.textbook)}",
+            f"{name_textbook_value(result.parameter, result.setup)}: {result.parameter} = {format_number(result.textbook)}",
             x=(result.textbook,),
         )
 

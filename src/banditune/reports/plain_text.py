@@ -30,6 +30,7 @@ from banditune.reports.text_formatting import (
     format_text_table,
     list_data_scope_lines,
     list_problem_options,
+    name_textbook_value,
     state_assumptions,
 )
 from banditune.reports.tuning_statements import describe_posterior, get_tuning_header, list_tuning_rows, state_gain
@@ -181,10 +182,10 @@ def format_store_check(report: Mapping[str, Any]) -> str:
 
 @format_text.register
 def _(result: Curve) -> str:
-    worst = max(abs(m) for m in result.mean) or 1.0
+    worst, textbook = max(abs(m) for m in result.mean) or 1.0, name_textbook_value(result.parameter, result.setup)
     rows: list[Sequence[str]] = [(result.parameter, "regret", "std. error", "")]
     for value, mean, se in zip(result.values, result.mean, result.se, strict=True):
-        mark = "  <- best" if value == result.best_value else "  <- textbook" if value == result.textbook else ""
+        mark = "  <- best" if value == result.best_value else f"  <- {textbook}" if value == result.textbook else ""
         rows.append(
             (
                 format_number(value),

@@ -24,6 +24,7 @@ from banditune.reports.text_formatting import (
     format_params,
     format_percent,
     name_baseline,
+    name_textbook_value,
 )
 from banditune.results.comparison_results import Comparison, ComparisonEntry
 from banditune.results.estimates import RegretDistribution
@@ -88,9 +89,10 @@ def make_tuning_plot(result: Tuning) -> PlotSpec:
 def make_curve_plot(result: Curve) -> PlotSpec:
     """Make the plot of a regret curve, with its best value on fresh instances."""
     name, best = result.parameter, result.best_regret
+    textbook = name_textbook_value(name, result.setup)
     label = f"best: {name} = {format_number(result.best_value)}, on fresh instances"
     marks = (
-        PlotMark("vertical", GREY_COLOUR, f"textbook: {name} = {format_number(result.textbook)}", x=(result.textbook,)),
+        PlotMark("vertical", GREY_COLOUR, f"{textbook}: {name} = {format_number(result.textbook)}", x=(result.textbook,)),
         *make_curve_marks(result),
         make_estimate_mark(TUNED_COLOUR, "best", result.best_value, label, best),
     )

@@ -115,6 +115,12 @@ def name_textbook_policy(policy: Mapping[str, Any] | None, baseline: Mapping[str
     return f"textbook, {differences}"
 
 
+def name_textbook_value(parameter: str, setup: StudySetup) -> str:
+    """Name the textbook value of a parameter. With options from the problem, the policy is not the textbook policy."""
+    options = " and ".join(setup.from_problem)
+    return f"{TEXTBOOK_BASELINE} {parameter}, with the problem's {options}" if options else TEXTBOOK_BASELINE
+
+
 def describe_setup(setup: StudySetup) -> str:
     """Describe policy, problem and horizon, and what regret compares with if not the best arm at each step."""
     who = f"{describe_config(setup.policy)} on " if setup.policy else ""
