@@ -92,7 +92,9 @@ def make_curve_plot(result: Curve) -> PlotSpec:
     textbook = name_textbook_value(name, result.setup)
     label = f"best: {name} = {format_number(result.best_value)}, on fresh instances"
     marks = (
-        PlotMark("vertical", GREY_COLOUR, f"{textbook}: {name} = {format_number(result.textbook)}", x=(result.textbook,)),
+        PlotMark(
+            "vertical", GREY_COLOUR, f"{textbook}: {name} = {format_number(result.textbook)}", x=(result.textbook,)
+        ),
         *make_curve_marks(result),
         make_estimate_mark(TUNED_COLOUR, "best", result.best_value, label, best),
     )
