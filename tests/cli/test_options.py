@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from banditune.cli import main
+from banditune.cli.vocabulary import collect_flags
 from helpers.command_lines import SMALL, TUNE
 
 MIXTURE = ["tune", "--policy", "ucb1", "--problem", "mixture", "--horizon", "100", "--means"]
 
 
 MISTAKES = [
+    ([*TUNE, "--precision", "2", "--budget", "5"], "either --budget or --precision can be given"),
+    (["exact", "gittins", "--rounds-left", "5", "--discount", "0.9"], "either --rounds-left or --discount must be given"),
     (["tune", "--policy", "ucb", *SMALL[2:]], "did you mean 'ucb1'?"),
     (["tune", "--policy", "ucb1", "--problem", "bernouli", "--horizon", "9"], "did you mean 'bernoulli'?"),
     ([*TUNE, "--tuner", "nots"], "did you mean 'notes'?"),
@@ -107,6 +112,8 @@ def test_mistakes_print_one_line_and_exit_with_code_2(monkeypatch, capfd, tmp_pa
     out, output = capfd.readouterr()
     assert_one_line(exit_info.value.code, out, output, message)
     assert list(tmp_path.iterdir()) == []
+    arguments_in_words = set(re.findall(r"`(\w+)`", output)) & set(collect_flags())
+    assert {name for name in arguments_in_words if f"{name}=" not in " ".join(arguments)} == set()
 
 
 def test_a_mistake_in_a_new_process_prints_one_line(run_banditune, tmp_path):

@@ -14,6 +14,7 @@ import numpy as np
 
 from banditune.core.arrays import FloatArray, IntArray, copy_read_only
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Message, Setting
 from banditune.core.policy import Policy
 from banditune.core.problem import Problem
 from banditune.core.request_errors import make_argument_error
@@ -167,8 +168,8 @@ def describe_state_overflow(spec: SimulationSpec, counted: list[int], needed: fl
         memory.format_bytes(needed * (spec.horizon / (fits + 1)) ** power),
         memory.format_bytes(memory.measure_free_memory()),
     )
-    return (
-        f"the states of {spec.policy.name} on {spec.problem.arms} arms must fit into memory, but at horizon={spec.horizon} "
-        f"they would need about {needs} of {free} that are free, by their growth so far; the largest horizon that fits is "
-        f"about {fits}."
+    return Message(
+        "the states of {} on {} arms must fit into memory, but at {} they would need about {} of {} that are free, by "
+        "their growth so far; the largest horizon that fits is about {}.",
+        *(spec.policy.name, spec.problem.arms, Setting("horizon", spec.horizon), needs, free, fits),
     )

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from banditune.core.arrays import FloatArray, IntArray
 from banditune.core.checks import check_integer, is_from_problem
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Message, Setting
 from banditune.core.policy import FROM_PROBLEM, Policy
 from banditune.core.scalar import scalar
 from banditune.exact import table_cache
@@ -181,10 +182,17 @@ def describe_mixture_overflow(layer_bytes: list[float], horizon: int, free: floa
     half = max(1, count // 2)
     growth = math.log(layer_bytes[-1] / layer_bytes[half - 1]) / math.log(count / half) if count > 1 else 1.0
     needed = layer_bytes[-1] * (horizon / count) ** growth
-    return (
-        f"the posteriors of all steps must fit into memory, but at horizon={horizon} they need about "
-        f"{memory.format_bytes(needed)} of {memory.format_bytes(free)} that are free "
-        f"(they grew like horizon^{growth:.1f} up to horizon {count}); the largest horizon that fits is {count - 1}."
+    return Message(
+        "the posteriors of all steps must fit into memory, but at {} they need about {} of {} that are free (they grew "
+        "like horizon^{:.1f} up to horizon {}); the largest horizon that fits is {}.",
+        *(
+            Setting("horizon", horizon),
+            memory.format_bytes(needed),
+            memory.format_bytes(free),
+            growth,
+            count,
+            count - 1,
+        ),
     )
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from banditune.core.arrays import FloatArray
 from banditune.core.checks import check_integer, check_number, check_prior_pairs, is_from_problem
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Condition, Setting
 from banditune.core.option_types import ArmPolicyPrior, Option
 from banditune.core.policy import FROM_PROBLEM
 from banditune.core.scalar import scalar
@@ -233,8 +234,9 @@ class Optimal(TotalsPolicy):
     def options(self, arms: int, dims: int, horizon: int) -> NDArray[np.uint16]:
         if arms != 2:
             raise InvalidRequest(
-                f"`arms = 2` must hold for {self.name}, but got arms={arms}; use ts or ucb1, or optimal-mixture where the "
-                "means are one of a few vectors.",
+                "{} must hold for {}, but got {}; use ts or ucb1, or optimal-mixture where the means are one of a few "
+                "vectors.",
+                *(Condition("", "arms", " = 2"), self.name, Setting("arms", arms)),
                 argument="arms",
                 code="unsupported",
             )

@@ -8,20 +8,23 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from banditune.core.atomic_files import open_replacement
 from banditune.core.descriptions import convert_to_plain
-from banditune.core.errors import InvalidRequest
+from banditune.core.errors import ErrorCode, InvalidRequest
+from banditune.core.messages import Setting
 from banditune.simulation import memory
 from banditune.simulation.compilation import find_cache_folder
 
 
 class TableTooLarge(InvalidRequest):
     """A request whose tables do not fit into memory; the message states which horizon would."""
+
+    default_code: ClassVar[ErrorCode] = "too-large"
 
 
 MAX_RECENT_TABLES = 2
@@ -47,8 +50,9 @@ def check_table_fits(what: str, bytes_for: Callable[[int], float], horizon: int,
         middle = (low + high) // 2
         low, high = (middle, high) if bytes_for(middle) <= memory.USABLE_MEMORY_SHARE * free else (low, middle)
     raise TableTooLarge(
-        f"{what} must fit into memory, but at horizon={horizon} it needs {memory.format_bytes(bytes_for(horizon))} of "
-        f"{memory.format_bytes(free)} that are free; the largest horizon that fits is {low}."
+        "{} must fit into memory, but at {} it needs {} of {} that are free; the largest horizon that fits is {}.",
+        *(what, Setting("horizon", horizon), memory.format_bytes(bytes_for(horizon)), memory.format_bytes(free), low),
+        argument="horizon",
     )
 
 

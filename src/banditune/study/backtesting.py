@@ -10,6 +10,7 @@ import numpy as np
 
 from banditune.core.checks import check_integer, check_number
 from banditune.core.errors import InvalidRequest
+from banditune.core.messages import Argument
 from banditune.core.policy import Policy
 from banditune.core.problem import Problem
 from banditune.logs.campaign_logs import Logs
@@ -173,8 +174,8 @@ def _check_backtest(policy: Any, logs: Any, share: Any) -> float:
     """Check that there is a policy and enough logs; returns the share of the campaigns to tune on."""
     if not isinstance(policy, Policy) or not isinstance(logs, Logs):
         raise InvalidRequest(
-            "`policy` must be a policy and `logs` past logs (banditune.logs.Logs), in this order, but got "
-            f"{type(policy).__name__} and {type(logs).__name__}.",
+            "{} must be a policy and {} past logs (banditune.logs.Logs), in this order, but got {} and {}.",
+            *(Argument("policy"), Argument("logs"), type(policy).__name__, type(logs).__name__),
             argument="policy",
             code="wrong-type",
         )
