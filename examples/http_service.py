@@ -99,7 +99,7 @@ class Handler(BaseHTTPRequestHandler):
         except BadHttpRequest as error:
             self.send_json(error.status, {"error": str(error)})
         except bt.InvalidRequest as error:
-            self.send_json(400, {"error": str(error)})
+            self.send_json(400, {"error": str(error), "argument": error.argument, "code": error.code})
         except bt.SimulationError as error:
             self.send_json(500, {"error": str(error)})
 

@@ -15,7 +15,10 @@ MIXTURE = ["tune", "--policy", "ucb1", "--problem", "mixture", "--horizon", "100
 
 MISTAKES = [
     ([*TUNE, "--precision", "2", "--budget", "5"], "either --budget or --precision can be given"),
-    (["exact", "gittins", "--rounds-left", "5", "--discount", "0.9"], "either --rounds-left or --discount must be given"),
+    (
+        ["exact", "gittins", "--rounds-left", "5", "--discount", "0.9"],
+        "either --rounds-left or --discount must be given",
+    ),
     (["tune", "--policy", "ucb", *SMALL[2:]], "did you mean 'ucb1'?"),
     (["tune", "--policy", "ucb1", "--problem", "bernouli", "--horizon", "9"], "did you mean 'bernoulli'?"),
     ([*TUNE, "--tuner", "nots"], "did you mean 'notes'?"),

@@ -91,14 +91,15 @@ def test_a_killed_service_continues_from_its_saved_state(serve, tmp_path):
     copy = bt.DeployedPolicy.load(tmp_path / "copy.json")
     for _ in range(20):
         assert send_request(connection, "POST", "/select") == (200, {"arm": copy.select_arm()})
-    for body, message in (
-        ({"arm": "z", "reward": 1}, "must be one of"),
-        ({"arm": "a", "reward": 2}, "[0, 1]"),
-        ([], "object"),
+    for body, message, argument, code in (
+        ({"arm": "z", "reward": 1}, "must be one of", "arm", "unknown-name"),
+        ({"arm": "a", "reward": 2}, "[0, 1]", "reward", "out-of-range"),
+        ([], "object", None, "invalid-request"),
     ):
         status, reply = send_request(connection, "POST", "/update", body)
         assert status == 400
         assert message in reply["error"]
+        assert (reply["argument"], reply["code"]) == (argument, code)
     assert send_request(connection, "POST", "/elsewhere")[0] == 404
     connection.close()
     process.terminate()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import banditune as bt
+from banditune.core.errors import ERROR_CODES
 from banditune.core.notice import ADVICE, CAUSES
 from banditune.registry import describe_registries
 
@@ -57,6 +58,11 @@ def escape_bars(cell: str) -> str:
     """Escape bars, which separate cells, except in code, where they do not."""
     parts = cell.split("`")
     return "`".join(part.replace("|", "\\|") if number % 2 == 0 else part for number, part in enumerate(parts))
+
+
+def list_errors() -> str:
+    """Make the table of the codes of errors."""
+    return format_table(["code", "meaning"], [[f"`{code}`", meaning] for code, meaning in ERROR_CODES.items()])
 
 
 def list_notices() -> str:
@@ -191,6 +197,7 @@ PARTS: dict[str, Callable[..., str]] = {
     "api": list_api,
     "commands": list_commands,
     "example": show_example,
+    "errors": list_errors,
     "notices": list_notices,
     "packaged": read_packaged_page,
     "registry": list_registry,
