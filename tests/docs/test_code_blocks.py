@@ -14,9 +14,7 @@ from code_blocks import (
     split_commands,
 )
 
-NOT_YET = {ROOT / "docs" / "how-to" / "logs.md"}
-"""Pages that are being split into how-to and research."""
-PAGES = [page for page in list_pages() if page not in NOT_YET]
+PAGES = list_pages()
 BLOCKS = {page: read_blocks(page) for page in PAGES}
 RUN = [page for page in PAGES if any(block.is_run and block.mark != "slow" for block in BLOCKS[page])]
 SLOW = [page for page in PAGES if any(block.is_run and block.mark == "slow" for block in BLOCKS[page])]
