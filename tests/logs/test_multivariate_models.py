@@ -143,3 +143,21 @@ def test_arms_without_a_success_are_correlated_with_the_others(seed):
     assert fit["correlation"].low < 0.5 < fit["correlation"].high
     assert any("1 arm (0) always paid the same: half a success" in note for note in fit.notes)
     assert not any("feature" in note for note in fit.notes)
+
+
+def test_sparse_correlated_arms_have_intervals_that_cover_the_truth():
+    """One success in two cells: with a full covariance 54% of the intervals of sds covered the truth."""
+    covered, shared = [], 0
+    for seed in range(12):
+        rng = np.random.default_rng([8, seed])
+        logits = rng.normal(-5, 0.5, (20, 1)) + rng.normal(0, 0.5, (20, 5))
+        pulls = rng.poisson(60, (20, 5)) + 1
+        wins = rng.binomial(pulls, 1 / (1 + np.exp(-logits)))
+        campaign, arm = np.divmod(np.arange(100), 5)
+        fit = bt.fit(bt.make_logs(campaign, arm, pulls.ravel(), wins.ravel()), "correlated")
+        sds = [estimate for estimate in fit.estimates if estimate.name.startswith("sd[")]
+        covered += [estimate.low < math.sqrt(0.5) < estimate.high for estimate in sds]
+        shared += any("too rare for a full covariance" in note for note in fit.notes)
+    assert shared >= 8
+    # The sds of a log are one number, so that there are only twelve.
+    assert np.mean(covered) > 0.95 - 4 * math.sqrt(0.95 * 0.05 / 12)

@@ -99,14 +99,25 @@ def fit_correlated_arms_model(logs: Logs, options: FitOptions) -> FittedModel:
         kind = "alike"
         reason = "some arms have successes and failures in fewer than 3 campaigns, too few for a separate spread"
         notes = (*notes, f"{reason}: {COMMON_CORRELATION_NOTE}")
+    rare_outcomes = _compute_rare_outcomes(logs)
+    is_sparse = rare_outcomes < SPARSE_OUTCOMES
     logs, more = _add_half_outcomes(logs)
     notes = (*notes, *more)
     unit = np.eye(arms)
     indicator_logs = replace(logs, features=unit[logs.arm], feature_names=(), intercept=False)
-    gauss, share = fit_logistic_mixed_model(make_reward_table(indicator_logs, unit[logs.arm]), kind)
+    table = make_reward_table(indicator_logs, unit[logs.arm])
+    gauss, share = fit_logistic_mixed_model(table, kind)
+    if is_sparse and kind == "full" and gauss.is_regularized:
+        kind = "alike"
+        notes = (*notes, f"successes or failures are too rare for a full covariance: {COMMON_CORRELATION_NOTE}")
+        gauss, share = fit_logistic_mixed_model(table, kind)
+    summary = summarize_gaussian(gauss, logs.arms, options.confidence)
+    if rare_outcomes < 1 or (is_sparse and gauss.is_regularized):
+        # The data do not bound the sds from below. A regularized covariance was kept from 0.
+        summary = tuple(replace(one, low=0.0) if one.name.startswith("sd[") else one for one in summary)
     problem = Logistic(prior=_format_gaussian_prior(gauss), features=unit, names=logs.arms)
     estimates = (
-        *summarize_gaussian(gauss, logs.arms, options.confidence),
+        *summary,
         estimate_mean_correlation(gauss, options.confidence),
     )
     notes = (
@@ -119,6 +130,15 @@ def fit_correlated_arms_model(logs: Logs, options: FitOptions) -> FittedModel:
 
 
 COMMON_CORRELATION_NOTE = "all arms get one sd and one correlation"
+
+
+SPARSE_OUTCOMES = 10.0
+"""Logs whose cells hold fewer successes, or failures, have little information on a covariance of logits."""
+
+
+def _compute_rare_outcomes(logs: Logs) -> float:
+    """Compute how many of the rarer outcome a cell holds on average."""
+    return float(min(logs.total.mean(), (logs.pulls - logs.total).mean()))
 
 
 def _add_half_outcomes(logs: Logs) -> tuple[Logs, tuple[str, ...]]:
