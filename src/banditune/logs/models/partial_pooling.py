@@ -29,6 +29,7 @@ from banditune.logs.models.hierarchical_beta import (
     make_beta_cells,
 )
 from banditune.logs.models.likelihood_search import compute_normal_quantile
+from banditune.logs.models.pooling_uncertainty import compute_centre_uncertainty
 from banditune.results.log_results import FittedParameter
 
 LOG_CONCENTRATION_REACH, LOG_CONCENTRATION_STEP, INTERPOLATION_PARTS = 6.0, 0.5, 10
@@ -73,17 +74,24 @@ def fit_pooled_priors(
     # The variance must be possible for a mean between 0 and 1.
     totals = np.maximum(arms.mean * (1 - arms.mean) / variance - 1, 1e-3)
     table = totals[:, None] * np.stack([arms.mean, 1 - arms.mean], axis=1)
+    middle = _choose_middle_concentration(size)
+    uncertain = arms._replace(mean_variance=arms.mean_variance + compute_centre_uncertainty(cells, middle))
     return FittedPooledPriors(
-        table, tuple(_estimate_arm_parameters(arms, names, confidence)), _note_pooling(cells, size, arms, confidence)
+        table,
+        tuple(_estimate_arm_parameters(uncertain, names, confidence)),
+        _note_pooling(cells, size, arms, confidence),
     )
+
+
+def _choose_middle_concentration(size: ConcentrationEstimate) -> float:
+    """The logarithm of a + b that arms have in common; the lowest likely one if arms do not differ between campaigns."""
+    value = size.log_value if math.isfinite(size.log_value) else (size.log_low or 0.0)
+    return min(max(value, MIN_LOG_CONCENTRATION), MAX_LOG_CONCENTRATION)
 
 
 def _pool_arms(cells: BetaCells, size: ConcentrationEstimate, confidence: float) -> PooledArms:
     """Compute the posterior of every arm, over all a + b that it may have."""
-    middle = min(
-        max(size.log_value if math.isfinite(size.log_value) else (size.log_low or 0.0), MIN_LOG_CONCENTRATION),
-        MAX_LOG_CONCENTRATION,
-    )
+    middle = _choose_middle_concentration(size)
     is_constant = not math.isfinite(size.log_value)
     sizes = (
         np.array([middle])
