@@ -276,7 +276,7 @@ UnitOption = Annotated[
 
 
 PerOption = Annotated[
-    int | None, typer.Option(metavar="DECISIONS", help="Decisions for which the summary gives gains. \\[default: 1000]")
+    int | None, typer.Option(metavar="DECISIONS", help="Decisions for which the summary gives gains. 1,000 by default.")
 ]
 
 
