@@ -401,7 +401,7 @@ def test_a_stopped_gpu_is_an_error_with_advice():
     spec = SimulationSpec(bt.define_policy("wild", read_beyond_params), bt.Bernoulli(arms=3), 10)
     with pytest.raises(
         bt.SimulationError,
-        match=r"the GPU stopped while it simulated the policy 'wild' .* device=\"cpu\", which checks every index",
+        match=r"the GPU stopped while it simulated the policy 'wild' .* device='cpu', which checks every index",
     ):
         gpu_scheduler.simulate_rows_on_gpu(spec, copy_read_only([[0.0], [1.0]]), range(2))
 

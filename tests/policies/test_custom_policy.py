@@ -18,7 +18,7 @@ class EmptyPolicy(bt.kernel.Policy):
 def test_missing_functions_of_a_policy_are_named():
     with pytest.raises(bt.InvalidRequest, match="'hollow' must define view, start, choose, update"):
         bt.simulate(EmptyPolicy(), bt.Bernoulli(arms=3), horizon=12, runs=3)
-    with pytest.raises(bt.InvalidRequest, match="Hollow must define `memory"):
+    with pytest.raises(bt.InvalidRequest, match="EmptyPolicy must define `memory"):
         EmptyPolicy().memory(3, 0, 100)
 
 

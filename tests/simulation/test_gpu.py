@@ -406,7 +406,7 @@ def test_without_a_gpu_the_device_is_the_cpu(monkeypatch, available):
     assert devices.resolve_device("auto") == "cpu"
     with pytest.raises(
         bt.InvalidRequest,
-        match=r'device="gpu" needs an NVIDIA GPU.* but no GPU can be reached; `nvidia-smi` must show one',
+        match=r"device=.gpu. needs an NVIDIA GPU.* but no GPU can be reached; `nvidia-smi` must show one",
     ):
         devices.resolve_device("gpu")
 

@@ -15,6 +15,7 @@ import pytest
 
 import banditune as bt
 from banditune.core.policy import Shortcut, WarpVersion
+from banditune.policies.index_policy import IndexFunctions
 from banditune.registry import collect_policies
 from banditune.simulation import dispatch
 from banditune.simulation.kernel_selection import replaces_all_functions, select_shortcut, select_shortcut_rows
@@ -52,9 +53,10 @@ def list_declared(kind):
     for package in ("policies", "simulation.shortcuts", "simulation.gpu"):
         folder = import_module(f"banditune.{package}")
         for module in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}."):
-            declared |= {
-                id(value): value for value in vars(import_module(module.name)).values() if isinstance(value, kind)
-            }
+            values = list(vars(import_module(module.name)).values())
+            # What is made of an index holds its shortcuts.
+            values += [fast for value in values if isinstance(value, IndexFunctions) for fast in value.shortcuts]
+            declared |= {id(value): value for value in values if isinstance(value, kind)}
     return declared.values()
 
 
