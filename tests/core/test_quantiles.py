@@ -38,3 +38,7 @@ def test_the_quantile_of_a_beta_number_is_that_of_scipy():
     tails = np.exp(RNG.uniform(-14, -0.7, 300))
     quantiles = [bt.kernel.beta_upper_quantile(tail, a, b) for tail, (a, b) in zip(tails, SHAPES, strict=True)]
     assert quantiles == pytest.approx(stats.beta.isf(tails, *SHAPES.T), rel=1e-9)
+
+
+def test_the_median_of_a_symmetric_law_is_exactly_one_half():
+    assert {bt.kernel.beta_upper_quantile(0.5, shape, shape) for shape in np.linspace(0.1, 50, 500)} == {0.5}

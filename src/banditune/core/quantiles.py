@@ -118,7 +118,8 @@ def beta_tail(x, a, b):
 def beta_upper_quantile(tail, a, b):
     """Compute the x that a Beta(a, b) number exceeds with a given probability.
 
-    Newton's method on the logarithm of the tail, kept inside a bracket that shrinks.
+    Newton's method on the logarithm of the tail, kept inside a bracket that shrinks. The median of a symmetric law is
+    exactly 1/2, so that medians of several such laws are equal on every device.
 
     Parameters
     ----------
@@ -131,6 +132,8 @@ def beta_upper_quantile(tail, a, b):
     """
     if tail <= 0.0:
         return 1.0
+    if tail == 0.5 and a == b:
+        return 0.5
     low = 0.0
     high = 1.0
     mean = a / (a + b)
