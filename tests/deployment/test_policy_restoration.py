@@ -9,7 +9,7 @@ import pytest
 import banditune as bt
 from banditune.core.descriptions import OWN_CODE_KEY, describe
 from banditune.core.space import Parameter
-from banditune.deployment.policy_restoration import restore_policy
+from banditune.study.restoration import restore_policy
 from helpers.deployed_policies import SimulatedArms
 from helpers.deployed_runs import deploy_policy, run_steps
 

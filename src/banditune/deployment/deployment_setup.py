@@ -28,12 +28,7 @@ from banditune.deployment.deployment_state import (
     parse_range_limits,
 )
 from banditune.deployment.feature_rows import read_feature_rows
-from banditune.deployment.policy_restoration import (
-    PASS_POLICY_TO_DEPLOY,
-    load_own_policy,
-    refuse_external_policy,
-    restore_policy,
-)
+from banditune.deployment.policy_restoration import PASS_POLICY_TO_DEPLOY, refuse_external_policy
 from banditune.problems.generalized_linear import prepend_ones
 from banditune.problems.problem_registry import get_reward_kind
 from banditune.registry import collect_policies
@@ -42,6 +37,7 @@ from banditune.results.tuning_results import Tuning
 from banditune.simulation.spec import SimulationSpec
 from banditune.study.parameter_values import make_parameter_rows
 from banditune.study.requests import MAX_HORIZON, check_count
+from banditune.study.restoration import load_own_policy, restore_policy
 
 
 def deploy(
