@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from itertools import compress, count
+from itertools import compress
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
 from banditune.core.arrays import FloatArray
 from banditune.core.descriptions import describe, make_label
-from banditune.core.messages import Message
 from banditune.core.notice import Notice
 from banditune.core.policy import Policy
 from banditune.core.problem import Problem
@@ -40,6 +39,7 @@ from banditune.study.parameter_values import (
     name_params,
     resolve_only_range,
 )
+from banditune.study.policy_names import name_notices, number_duplicates
 from banditune.study.problem_notices import note_problem
 from banditune.study.progress import ProgressCallback, ProgressCounter
 from banditune.study.repeatability import note_unrepeatable_runs
@@ -205,7 +205,7 @@ def _simulate_policies(
     held_out = has_hold_out(specs[0].problem)
     validation_runs = 2 * len(fresh) * len(specs) + (0 if held_out else len(fresh))
     counter = ProgressCounter(progress, budget * sum(map(bool, tuners)) + validation_runs)
-    names = _number_duplicates(
+    names = number_duplicates(
         [make_label(spec.policy, hidden=[name for name, _ in spec.option_sources]) for spec in specs]
     )
     candidates = [
@@ -277,12 +277,7 @@ def _tune_and_validate(
 def _list_policy_notices(candidates: Sequence[_ValidatedPolicy]) -> Iterator[Notice]:
     """Yield the notices on every policy, in the order in which the policies were given; each begins with a name."""
     for candidate in sorted(candidates, key=lambda candidate: candidate.policy_number):
-        begins = f"{candidate.split.validation_spec.policy.name} "
-        for notice in candidate.notices:
-            named = Message("{}: {}", candidate.name, notice.message)
-            if notice.startswith(begins):
-                named = notice.message.replace_start(begins, f"{candidate.name} ")
-            yield notice.replace_message(named)
+        yield from name_notices(candidate.name, candidate.split.validation_spec.policy.name, candidate.notices)
 
 
 def _make_entry(candidate: _ValidatedPolicy, lead: FloatArray) -> ComparisonEntry:
@@ -309,14 +304,3 @@ def _make_entry(candidate: _ValidatedPolicy, lead: FloatArray) -> ComparisonEntr
         not_backtested_reason=explain_not_backtested(spec),
         searched_range=None if why else describe_searched_range(spec),
     )
-
-
-def _number_duplicates(names: list[str]) -> list[str]:
-    """Make names unique: ucb1, ucb1 (2)."""
-    used_names = set(names)
-    candidates: list[str] = []
-    for name in names:
-        ways = (f"{name} ({number})" for number in count(2))
-        candidates.append(next(way for way in ways if way not in used_names) if name in candidates else name)
-        used_names.add(candidates[-1])
-    return candidates
