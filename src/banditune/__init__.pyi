@@ -53,6 +53,7 @@ from banditune.results.result_record import load_result as load_result
 from banditune.study.backtesting import FitSettings as FitSettings
 from banditune.study.backtesting import backtest as backtest
 from banditune.study.comparing import compare as compare
+from banditune.study.over_time import regret_over_time as regret_over_time
 from banditune.study.robustness_check import robustness as robustness
 from banditune.study.settings import Run as Run
 from banditune.study.settings import Search as Search

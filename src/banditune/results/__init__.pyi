@@ -14,6 +14,9 @@ from banditune.results.log_results import Backtest as Backtest
 from banditune.results.log_results import FittedParameter as FittedParameter
 from banditune.results.log_results import FittedProblem as FittedProblem
 from banditune.results.log_results import PredictiveCheck as PredictiveCheck
+from banditune.results.over_time_results import RegretOverTime as RegretOverTime
+from banditune.results.over_time_results import RegretSeries as RegretSeries
+from banditune.results.over_time_results import StepEstimates as StepEstimates
 from banditune.results.paper_results import PaperCell as PaperCell
 from banditune.results.paper_results import PaperCurve as PaperCurve
 from banditune.results.paper_results import Reproduction as Reproduction

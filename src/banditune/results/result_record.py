@@ -29,6 +29,7 @@ RECORD_MODULES = (
     "estimates",
     "exact_results",
     "log_results",
+    "over_time_results",
     "paper_results",
     "robustness_results",
     "search_results",
