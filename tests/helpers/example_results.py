@@ -12,6 +12,7 @@ from banditune.core.descriptions import describe
 from banditune.results.comparison_results import Comparison, ComparisonEntry
 from banditune.results.estimates import Estimate, RegretDistribution
 from banditune.results.exact_results import ExactOptimum, ExactRegret, LowerBound, LowerBoundEstimates
+from banditune.results.over_time_results import RegretOverTime, RegretSeries, StepEstimates
 from banditune.results.search_results import SearchPosterior, TrialResult, UnimodalityTest
 from banditune.results.store_results import StoredMean, StoreSummary
 from banditune.results.study_setup import StudySetup
@@ -137,6 +138,40 @@ def make_comparison(first_policy="ts", second_policy="ucb1"):
     )
 
 
+def make_over_time(labels=("tuned", "textbook"), steps=(10, 100, 1000), **changes):
+    """Regret over time of one policy, tuned and textbook, or of several policies."""
+    rng = np.random.default_rng(5)
+    samples = [
+        np.array([rng.normal(3 + (1 + number) * np.log(step), 2, 200) for step in steps])
+        for number in range(len(labels))
+    ]
+    series = tuple(
+        RegretSeries(
+            label=label,
+            policy="ucb1" if labels == ("tuned", "textbook") else label,
+            policy_config={"name": "ucb1", "noise": 0.5},
+            params={"gamma": 1.0 if label == "textbook" else 0.2},
+            is_textbook=label == "textbook",
+            regret=StepEstimates.from_estimates([Estimate.from_sample(row) for row in sample]),
+            difference_to_reference=StepEstimates.from_estimates(
+                [Estimate.from_sample(row) for row in sample - samples[0]]
+            ),
+        )
+        for label, sample in zip(labels, samples, strict=True)
+    )
+    result = RegretOverTime(
+        series=series,
+        steps=tuple(steps),
+        reference=labels[0],
+        runs=200,
+        first_instance=FIRST_INSTANCE,
+        unit="run",
+        unit_count=200,
+        setup=replace(make_setup(tuner="none"), horizon=steps[-1]),
+    )
+    return replace(result, **changes)
+
+
 def make_store_summary(policy="ucb1"):
     """A summary of a store: a search of many values, few runs of one, two values on fresh instances."""
     rng = np.random.default_rng(4)
@@ -237,6 +272,8 @@ RESULTS = {
     "tuning without curve, posterior and distribution": make_notes_tuning,
     "curve": make_curve,
     "comparison": make_comparison,
+    "regret over time": make_over_time,
+    "regret over time of one series": lambda: make_over_time(("ts",), (1,)),
     "summary of a store": make_store_summary,
     "exact regrets": make_exact_regrets,
     "exact regret of one value": lambda: make_exact_regrets(values=(0.5,), lower_bound=None),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from banditune.reports.text_formatting import describe_confidence, format_mean_and_interval, format_number
 from banditune.results.estimates import Estimate
@@ -12,6 +12,14 @@ from banditune.results.exact_results import LowerBound
 
 BLACK_COLOUR, TUNED_COLOUR, CURVE_COLOUR, GREY_COLOUR = 0, 1, 2, 7
 """Numbers of colours in the palette of the page (`page.css`)."""
+
+
+SERIES_COLOURS = (1, 2, 3, 4, 5, 6, 0)
+"""Colours of several series, in this order. More could not be distinguished."""
+
+
+DASHED, DASH_COUNT, MARKER_COUNT = 2, 6, 7
+"""The number of simple dashes, and how many kinds of dashes and of markers there are."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,9 @@ class PlotMark:
     A band is between `low` and `high`. Dots have a radius and a tip each. With `low` and `high` they have intervals along
     `interval_axis`. A span is between two x. Vertical lines are at one x, horizontal ones at one y. The legend omits marks
     without a label.
+
+    So that series can be distinguished without colours, lines have a number of their dashes, from 1 for solid; 0 leaves it
+    to the colour. In figures, lines and dots also have a number of their marker; 0 is a dot, or none on a line.
     """
 
     shape: str
@@ -52,6 +63,8 @@ class PlotMark:
     tips: tuple[str, ...] = ()
     interval_axis: str = "y"
     hollow: bool = False
+    dash: int = 0
+    marker: int = 0
 
 
 @dataclass(frozen=True)
@@ -63,6 +76,20 @@ class PlotSpec:
     y: PlotAxis
     marks: tuple[PlotMark, ...]
     focus: tuple[float, float]
+
+
+class SeriesStyle(NamedTuple):
+    """The numbers of a series' colour, dashes and marker."""
+
+    colour: int
+    dash: int
+    marker: int
+
+
+def make_series_style(number: int) -> SeriesStyle:
+    """Make the style of one of several series: each has its colour, dashes and marker."""
+    colour = SERIES_COLOURS[number % len(SERIES_COLOURS)]
+    return SeriesStyle(colour, 1 + number % DASH_COUNT, 1 + number % MARKER_COUNT)
 
 
 def make_axis(label: str, values: Sequence[float], *, log: bool = False, margin: float = 0.04, **more: Any) -> PlotAxis:

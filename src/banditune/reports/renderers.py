@@ -10,6 +10,7 @@ RENDERERS = {
     "ExactRegret": "exact_report",
     "LowerBoundEstimates": "exact_report",
     "FittedProblem": "fit_report",
+    "RegretOverTime": "over_time_report",
     "Reproduction": "paper_report",
     "StoreSummary": "store_report",
 }

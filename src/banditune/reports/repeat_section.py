@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from banditune.core.descriptions import OWN_CODE_KEY
 from banditune.reports import repeat_commands
@@ -20,9 +21,12 @@ REPEAT_FROM_PYTHON = "There is no command line for this result. Repeat it from P
 """Sentences for a result with a stored command line, and for one without any."""
 
 
-def make_provenance_section(result: ResultRecord, setup: StudySetup) -> ReportSection:
-    """Make the section with everything that is needed to repeat a result."""
+def make_provenance_section(
+    result: ResultRecord, setup: StudySetup, more: Sequence[tuple[str, str]] = ()
+) -> ReportSection:
+    """Make the section with everything that is needed to repeat a result; `more` are rows of its own."""
     rows = [
+        *more,
         *([("tuner", describe_config(setup.tuner))] if setup.tuner else []),
         *(
             (f"range of {name}", f"{low:.4g} to {high:.4g}")
@@ -76,10 +80,11 @@ def make_repeat_section(result: ResultRecord, setup: StudySetup, rows: Sequence[
 
 def list_custom_code_rows(result: ResultRecord, setup: StudySetup) -> list[tuple[str, str]]:
     """List the files of code that is not part of this package: one row per policy, problem and tuner."""
-    configs_of_entries = [entry.policy_config for entry in result.entries] if isinstance(result, Comparison) else []
-    configs = (*configs_of_entries, setup.policy, setup.problem, setup.tuner)
-    return [
+    parts: Sequence[Any] = getattr(result, "entries", None) or getattr(result, "series", None) or ()
+    configs = (*(part.policy_config for part in parts), setup.policy, setup.problem, setup.tuner)
+    rows = [
         (f"code of {config['name']}", str(config[OWN_CODE_KEY]))
         for config in configs
         if config and OWN_CODE_KEY in config
     ]
+    return list(dict.fromkeys(rows))

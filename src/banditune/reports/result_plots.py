@@ -8,6 +8,7 @@ from banditune.reports.plot_marks import (
     BLACK_COLOUR,
     CURVE_COLOUR,
     GREY_COLOUR,
+    SERIES_COLOURS,
     TUNED_COLOUR,
     PlotAxis,
     PlotMark,
@@ -29,9 +30,6 @@ from banditune.reports.text_formatting import (
 from banditune.results.comparison_results import Comparison, ComparisonEntry
 from banditune.results.estimates import RegretDistribution
 from banditune.results.tuning_results import Curve, Tuning
-
-SERIES_COLOURS = (1, 2, 3, 4, 5, 6, 0)
-"""Colours of several lines, in this order. More lines could not be distinguished."""
 
 
 def choose_tuning_range(result: Tuning) -> tuple[float, float]:

@@ -153,7 +153,7 @@ def draw_svg_mark(mark: PlotMark, across: AxisScale, down: AxisScale, frame: Plo
 
 def get_css_classes(mark: PlotMark) -> str:
     """Return the CSS classes of a mark."""
-    return f"{mark.shape} c{mark.colour}" + (" hollow" if mark.hollow else "")
+    return f"{mark.shape} c{mark.colour}" + (f" d{mark.dash}" if mark.dash else "") + (" hollow" if mark.hollow else "")
 
 
 def make_mark_path(mark: PlotMark, across: AxisScale, down: AxisScale, frame: PlotFrame) -> str:

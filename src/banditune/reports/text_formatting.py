@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,10 @@ from banditune.results.estimates import Estimate
 from banditune.results.exact_results import LowerBound
 from banditune.results.study_setup import StudySetup
 from banditune.results.tuning_results import Tuning
+
+MAX_DECIMALS = 8
+"""Smaller standard errors have an exponent."""
+
 
 TEXTBOOK_BASELINE = "textbook"
 """The name of the baseline if it is the tuned policy itself with the textbook value."""
@@ -33,6 +38,25 @@ def format_interval(estimate: Estimate) -> str:
 def format_number(value: float) -> str:
     """Format a number with four digits, without an exponent below 1e7."""
     return f"{value:.0f}" if 1e4 <= abs(value) < 1e7 else f"{value:.4g}"
+
+
+def count_decimals(error: float) -> int | None:
+    """Count the decimals that show two digits of a standard error; None without one, or if there are too many."""
+    if not error > 0 or not math.isfinite(error):
+        return None
+    decimals = max(0, 1 - int(f"{error:.1e}".partition("e")[2]))
+    return decimals if decimals <= MAX_DECIMALS else None
+
+
+def format_mean_and_error(mean: float, error: float, sign: str = " +- ") -> str:
+    """Format a mean with its standard error as 75.02 +- 0.64: two digits of the error, and as many decimals of the mean.
+
+    Without a standard error, or with one of 0, it is the mean alone.
+    """
+    decimals = count_decimals(error)
+    if decimals is not None:
+        return f"{mean:.{decimals}f}{sign}{error:.{decimals}f}"
+    return f"{mean:.6g}{sign}{error:.1e}" if error > 0 else format_number(mean)
 
 
 def format_estimate_cells(estimate: Estimate) -> tuple[str, str, str]:

@@ -101,27 +101,29 @@ class ResultRecord:
         """
         write_atomically(path, (self.to_json(indent=1) + "\n").encode())
 
-    def plot(self, path: str | Path | None = None) -> Any:
+    def plot(self, path: str | Path | None = None, **options: Any) -> Any:
         """Draw the result with matplotlib; see `bt.plot`.
 
         Parameters
         ----------
         path : str or Path, optional
             A file that ends in .svg, .png or .pdf.
+        **options : object
+            `ax`, `labels`, `xscale` and `size` of `bt.plot`.
 
         Returns
         -------
-        matplotlib.figure.Figure, str or Path
-            The path if there is one, else the figure.
+        matplotlib.figure.Figure, matplotlib.axes.Axes, str or Path
+            The path if there is one, the axes if there are some, else the figure.
 
         Raises
         ------
         InvalidRequest
-            If the result has no figure, or the file cannot be written.
+            If the result has no figure, an option does not fit, or the file cannot be written.
         """
         import banditune  # through the public API: records do not depend on plots and reports
 
-        return banditune.plot(self, path)
+        return banditune.plot(self, path, **options)
 
     def report(self, path: str | Path) -> Any:
         """Write the result as a report, one HTML file; see `bt.report`.
