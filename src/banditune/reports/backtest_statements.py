@@ -12,6 +12,7 @@ from banditune.reports.text_formatting import (
     name_baseline,
 )
 from banditune.reports.tuning_statements import describe_baseline
+from banditune.results.estimates import Estimate
 from banditune.results.log_results import Backtest
 
 BACKTEST_HEADER = ("on campaigns left out", "mean", "std. error", "95% interval")
@@ -39,14 +40,20 @@ def state_backtest_gain(result: Backtest) -> str:
     return f"{change} than {describe_baseline(name)}{sure}"
 
 
-def list_backtest_rows(result: Backtest) -> Iterator[tuple[str, ...]]:
-    """List the rows of the table: regrets per campaign, rewards per decision."""
-    yield "regret, tuned", *format_estimate_cells(result.regret)
+def list_backtest_estimates(result: Backtest) -> Iterator[tuple[str, Estimate]]:
+    """List the estimates of the table with their names: regrets per campaign, rewards per decision."""
     name = name_baseline(result.tuning)
-    yield f"regret, {name}", *format_estimate_cells(result.textbook_regret)
-    yield "gain", *format_estimate_cells(result.gain)
-    yield "reward per decision, tuned", *format_estimate_cells(result.reward)
-    yield f"reward per decision, {name}", *format_estimate_cells(result.textbook_reward)
-    yield "reward per decision, as logged", *format_estimate_cells(result.logged_reward)
+    yield "regret, tuned", result.regret
+    yield f"regret, {name}", result.textbook_regret
+    yield "gain", result.gain
+    yield "reward per decision, tuned", result.reward
+    yield f"reward per decision, {name}", result.textbook_reward
+    yield "reward per decision, as logged", result.logged_reward
     if result.reward_difference is not None:  # older saved results have none
-        yield "tuned minus logged", *format_estimate_cells(result.reward_difference)
+        yield "tuned minus logged", result.reward_difference
+
+
+def list_backtest_rows(result: Backtest) -> Iterator[tuple[str, ...]]:
+    """List the rows of the table."""
+    for name, estimate in list_backtest_estimates(result):
+        yield name, *format_estimate_cells(estimate)

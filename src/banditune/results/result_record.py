@@ -147,6 +147,30 @@ class ResultRecord:
 
         return banditune.report(self, path)
 
+    def to_latex(self, caption: str = "", label: str = "") -> str:
+        """Return the result as a LaTeX table; see `reports.format_latex`.
+
+        Parameters
+        ----------
+        caption : str
+            The caption, in LaTeX. With a caption or a label, the table is in a `table` environment.
+        label : str
+            The label for `\\ref`.
+
+        Returns
+        -------
+        str
+            A `tabular` that needs no package. An estimate by itself is a formula, as in `$43.4 \\pm 2.8$`.
+
+        Raises
+        ------
+        InvalidRequest
+            If the result has no table, or caption or label do not fit.
+        """
+        import banditune
+
+        return str(banditune.reports.format_latex(self, caption=caption, label=label))
+
     def __repr__(self) -> str:
         import banditune
 
