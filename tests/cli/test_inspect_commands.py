@@ -11,6 +11,7 @@ import pytest
 import banditune as bt
 from banditune.cli import app
 from banditune.results.result_record import DEPLOYED_STATE_FORMAT
+from helpers.example_results import make_curve
 
 
 def test_list_shows_all_policies_problems_and_tuners(run_banditune):
@@ -52,3 +53,34 @@ def test_export_refuses_unknown_libraries(tmp_path):
     with contextlib.redirect_stdout(io.StringIO()) as output:
         app(["export", "--help"], standalone_mode=False)
     assert "comparison" not in output.getvalue()
+
+
+def test_saved_results_are_drawn_in_one_figure(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    first, second = make_curve(), make_curve("ts")
+    first.save("first.json")
+    second.save("second.json")
+    options = ["--label", "UCB1", "--label", "TS", "--xscale", "log", "--size", "3,2"]
+    app(["plot", "first.json", "second.json", "-o", "both.svg", *options], standalone_mode=False)
+    assert capsys.readouterr().out == "wrote both.svg\n"
+    bt.plot([first, second], "expected.svg", labels=["UCB1", "TS"], xscale="log", size=(3, 2))
+    assert (tmp_path / "both.svg").read_bytes() == (tmp_path / "expected.svg").read_bytes()
+    app(["plot", "first.json", "-o", "one.svg", "--size", "column"], standalone_mode=False)
+    first.plot("expected.svg", size="column")
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "expected.svg").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--xscale", "cubic"], "must be one of 'linear', 'log'"),
+        (["--size", "page"], "must be 'column', or width and height"),
+        (["--label", "a", "--label", "b"], "must be 1 names"),
+    ],
+)
+def test_wrong_options_of_plot_are_refused(tmp_path, monkeypatch, options, message):
+    monkeypatch.chdir(tmp_path)
+    make_curve().save("curve.json")
+    with pytest.raises(bt.InvalidRequest, match=message):
+        app(["plot", "curve.json", "-o", "figure.svg", *options], standalone_mode=False)
+    assert not (tmp_path / "figure.svg").exists()

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import banditune as bt
+from banditune.cli import app
 from helpers.command_lines import SMALL, TUNE
 
 
@@ -64,6 +65,28 @@ def test_curve_and_compare_print_their_results(run_banditune):
     assert process.returncode == 0, process.stderr
     assert "prior=(2, 5)" in process.stdout
     assert "has the lowest regret" in process.stdout
+
+
+def test_regret_over_time_is_computed_from_a_saved_result(tmp_path, monkeypatch, tuning):
+    monkeypatch.chdir(tmp_path)
+    tuning.save("tuned.json")
+    command = "regret-over-time tuned.json --label ours --label UCB1 --checkpoints 10,300"
+    app([*command.split(), "-q", "-o", "over.json", "--plot", "over.svg"], standalone_mode=False)
+    result = bt.load_result("over.json")
+    expected = bt.regret_over_time(tuning, checkpoints=[10, 300], labels=["ours", "UCB1"])
+    assert result.series == expected.series
+    assert result.setup.command == f"banditune {command}"
+    assert b"<svg" in (tmp_path / "over.svg").read_bytes()
+
+
+def test_regret_over_time_is_computed_for_policies(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    options = "--policy ucb1:noise=0.5 --values 0.2,1 --policy greedy --values textbook --seed 2 --checkpoints 50"
+    problem = "--problem bernoulli --arms 3 --horizon 50 --runs 30"
+    app(["regret-over-time", *options.split(), *problem.split(), "-q", "-o", "o.json"], standalone_mode=False)
+    settings = {"horizon": 50, "runs": 30, "seed": 2, "checkpoints": [50]}
+    policies = [bt.UCB1(noise=0.5), bt.Greedy()]
+    assert bt.load_result("o.json") == bt.regret_over_time(policies, bt.Bernoulli(arms=3), [[0.2, 1], None], **settings)
 
 
 def read_terminal(arguments, seconds):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import banditune as bt
+from banditune.cli import app
 from banditune.core.descriptions import describe
 from banditune.policies import policy_registry
 from banditune.problems import problem_registry
@@ -18,7 +19,7 @@ from banditune.reports import repeat_commands
 from banditune.reports.html_page import render_page
 from banditune.reports.report_builder import build_report_content
 from banditune.tuners import tuner_registry
-from helpers.example_results import make_comparison, make_curve, make_setup, make_tuning
+from helpers.example_results import make_comparison, make_curve, make_over_time, make_setup, make_tuning
 
 
 def test_the_worst_runs_of_a_tuning_can_be_simulated_again():
@@ -145,3 +146,24 @@ def test_the_command_of_an_exact_result_repeats_it(run_banditune, make):
     process = run_banditune(*shlex.split(repeat_commands.make_command(result))[1:], "--json")
     assert process.returncode == 0, process.stderr
     assert bt.results.from_json(process.stdout) == result
+
+
+def test_the_command_of_regret_over_time_repeats_its_numbers(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    policies, params = [bt.UCB1(noise=0.5), bt.Greedy()], [[0.2, 1.0], None]
+    settings = {"horizon": 50, "runs": 30, "seed": 3, "labels": ["a, b", "$c", "d"]}
+    result = bt.regret_over_time(policies, bt.Bernoulli(arms=3), params, **settings)
+    command = repeat_commands.make_command(result)
+    assert "--checkpoints" not in command
+    app([*shlex.split(command)[1:], "-q", "-o", "again.json"], standalone_mode=False)
+    assert bt.load_result("again.json") == result
+    tuning = bt.tune(policies[0], bt.Bernoulli(arms=3), horizon=50, budget=20)
+    # Its validation does not begin with the first fresh instance.
+    assert repeat_commands.make_command(bt.regret_over_time(tuning)) is None
+
+
+def test_rows_of_several_parameters_are_written_with_semicolons():
+    result = make_over_time()
+    params = {"early": 0.25, "late": 1.0}
+    two = replace(result, series=tuple(replace(one, params=params) for one in result.series))
+    assert "--values '0.25,1.0;0.25,1.0;' --label tuned --label textbook" in repeat_commands.make_command(two)

@@ -15,7 +15,7 @@ FILE_PATTERN = re.compile(r"^(.*\.toml|.*?\.py)(?::.*)?$|^.*?file=([^,]*).*$")
 """Matches FILE.toml, FILE.py:NAME, and the option file=FILE of a problem."""
 
 
-WRITTEN_FILE_OPTIONS = ("output", "save", "plot", "markdown")
+WRITTEN_FILE_OPTIONS = ("output", "save", "plot", "markdown", "latex")
 """Options that name a file to write."""
 
 

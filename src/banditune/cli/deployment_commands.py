@@ -75,7 +75,7 @@ def print_warnings(caught: Iterable[warnings.WarningMessage]) -> None:
         print_to_stderr(f"warning: {warning.message}")
 
 
-@app.command(short_help="Convert the parameter of a tuned policy for another library.")
+@app.command(short_help="Convert a tuned parameter for another library.")
 def export(result: SavedTuningArgument, to: LibraryOption) -> None:
     """Convert the parameter of a tuned policy for another library, and list what differs there."""
     from banditune.core.errors import InvalidRequest

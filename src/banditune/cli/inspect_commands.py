@@ -12,13 +12,18 @@ from banditune.cli.app import CommandGroup, app
 from banditune.cli.options import (
     ExampleNames,
     ExamplesFolderOption,
+    FigureOption,
     FiguresOption,
     HtmlOption,
     JsonOption,
+    LabelsOption,
+    LatexOption,
     MarkdownOption,
     PerOption,
     RequiredDeviceOption,
     ResultsArgument,
+    ScaleOption,
+    SizeOption,
     StoreArgument,
     SummaryOption,
     TableOption,
@@ -27,36 +32,63 @@ from banditune.cli.options import (
     UnitOption,
 )
 from banditune.cli.runner import print_to_stderr, run_with_progress
-from banditune.cli.specs import parse_policy, parse_problem
+from banditune.cli.specs import parse_policy, parse_problem, parse_size
 from banditune.core.messages import Message
 
 
-@app.command(short_help="Write a saved result or a store as a page, figures or Markdown.")
+@app.command(short_help="Write saved results as a page, figures, LaTeX or Markdown.")
 def report(
     results: ResultsArgument,
     output: HtmlOption = None,
     figures: FiguresOption = None,
     markdown: MarkdownOption = None,
+    latex: LatexOption = None,
     title: TitleOption = "",
     unit: UnitOption = "",
     per: PerOption = None,
 ) -> None:
-    """Write a report on saved results, or on all that a store holds: one HTML file, figures, or Markdown.
+    """Write a report on saved results, or on all that a store holds: one HTML file, figures, LaTeX or Markdown.
 
     With --unit, the report begins with a summary: what tuning gains in that unit, and what the tuned parameter does.
     """
     from banditune.core.errors import InvalidRequest
-    from banditune.reports.report_files import ReportOptions, write_report_files
+    from banditune.reports.report_files import ReportFiles, ReportOptions, write_report_files
 
-    if output is None and figures is None and markdown is None:
+    if output is None and figures is None and markdown is None and latex is None:
         raise InvalidRequest(
-            "a report must have a file to write, but got no -o FILE.html, no --figures and no --markdown.",
+            "a report must have a file to write, but got no -o FILE.html, --figures, --latex or --markdown.",
             argument="output",
             code="missing",
         )
     options = ReportOptions(title, unit, per)
-    for path in write_report_files(results, output, figures, markdown, load_summaries, options):
+    files = ReportFiles(output, figures, markdown, latex)
+    for path in write_report_files(results, files, load_summaries, options):
         typer.echo(f"wrote {path}")
+
+
+@app.command("plot", short_help="Draw saved results in one figure.")
+def draw_results(
+    results: ResultsArgument,
+    output: FigureOption,
+    labels: LabelsOption = None,
+    xscale: ScaleOption = None,
+    size: SizeOption = None,
+) -> None:
+    """Draw a saved result, or several of one kind in one figure: curves, tunings, comparisons or regrets over time."""
+    from banditune.core.atomic_files import check_writable
+    from banditune.reports.figures import plot
+    from banditune.reports.report_files import read_records
+
+    check_writable(output)
+    records = [record for path in results for record in read_records(path, load_summaries)]
+    plot(
+        records if len(records) > 1 else records[0],
+        output,
+        labels=labels or None,
+        xscale=xscale,  # type: ignore[arg-type]
+        size=parse_size(size),
+    )
+    typer.echo(f"wrote {output}")
 
 
 def load_summaries(path: Path) -> list[Any]:
@@ -85,7 +117,7 @@ def explain(topic: TopicArgument = "assumptions") -> None:
     typer.echo(page(topic).rstrip())
 
 
-@app.command()
+@app.command(short_help="Check what this machine has, and what works.")
 def doctor(device: RequiredDeviceOption = "auto", json: JsonOption = False) -> None:
     """Check what this machine has, what works, and what to install."""
     from banditune.reports.plain_text import format_environment_check

@@ -98,7 +98,7 @@ def fit(
         )
 
 
-@app.command()
+@app.command(short_help="Tune on some past campaigns and test on the others.")
 @expand_groups
 def backtest(
     context: typer.Context,

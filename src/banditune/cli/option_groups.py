@@ -25,6 +25,7 @@ from banditune.cli.options import (
     MaxTimeOption,
     MeansOption,
     NamesOption,
+    OptionalProblemOption,
     OutputOption,
     PlotOption,
     PrecisionOption,
@@ -42,7 +43,8 @@ from banditune.cli.options import (
     ValidateOption,
     WorkersOption,
 )
-from banditune.cli.specs import parse_fixed, parse_problem_and_horizon, parse_ranges, parse_tuner
+from banditune.cli.specs import parse_fixed, parse_problem, parse_problem_and_horizon, parse_ranges, parse_tuner
+from banditune.core.request_errors import make_unused_error
 
 
 class OptionGroup:
@@ -66,6 +68,23 @@ class ProblemOptions(OptionGroup):
         """Return the problem and the horizon."""
         options = {name: value for name, value in vars(self).items() if name not in ("problem", "horizon")}
         return parse_problem_and_horizon(self.problem, self.horizon, **options)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptionalProblemOptions(ProblemOptions):
+    """A problem that a result may determine."""
+
+    problem: OptionalProblemOption = None  # type: ignore[assignment]
+
+    def parse_given(self) -> Any:
+        """Return the problem; None if none is given."""
+        options = {name: value for name, value in vars(self).items() if name not in ("problem", "horizon")}
+        if self.problem is not None:
+            return parse_problem(self.problem, **options)
+        unused = next((name for name, value in options.items() if value is not None), None)
+        if unused:
+            raise make_unused_error(unused, options[unused], "because there is no --problem")
+        return None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,12 @@ PolicyOption = Annotated[
 ]
 
 
+OptionalPoliciesOption = Annotated[
+    list[str] | None,
+    typer.Option("--policy", metavar="NAME", help=f"A policy, as for tune; once or more; {OWN_CODE_HINT}."),
+]
+
+
 PoliciesOption = Annotated[
     list[str],
     typer.Option("--policy", metavar="NAME", help=f"A policy, as for tune; give it twice or more; {OWN_CODE_HINT}."),
@@ -31,6 +37,14 @@ ProblemOption = Annotated[
     str,
     typer.Option(
         metavar="NAME", help=f"Registered problem, e.g. bernoulli, options as beta:v=8; FILE.toml; {OWN_CODE_HINT}."
+    ),
+]
+
+
+OptionalProblemOption = Annotated[
+    str | None,
+    typer.Option(
+        "--problem", metavar="NAME", help="Registered problem, as for tune; with FILE only if it is your own."
     ),
 ]
 
@@ -123,11 +137,45 @@ ValidateOption = Annotated[
 ]
 
 
+OptionalRunsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--runs",
+        show_default="1000, or as many as the validation of the result had",
+        parser=parse_integer,
+        help="Runs of each series.",
+    ),
+]
+
+
 RunsOption = Annotated[int, typer.Option(parser=parse_integer, help="Runs for each value.")]
 
 
 ValuesOption = Annotated[
     str | None, typer.Option(metavar="A,B,...", help="Parameter values; without them a grid, denser where it bends.")
+]
+
+
+SeriesValuesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--values",
+        metavar="A,B,...",
+        show_default="textbook",
+        help="Parameter values of a policy, or the word textbook; once for each --policy, in their order.",
+    ),
+]
+
+
+CheckpointsOption = Annotated[
+    str | None,
+    typer.Option(metavar="A,B,...", show_default="about 70 steps", help="Steps after which the regret is estimated."),
+]
+
+
+LabelsOption = Annotated[
+    list[str] | None,
+    typer.Option("--label", metavar="NAME", help="Name of a line or a result in the legend; give one for each."),
 ]
 
 
@@ -138,6 +186,11 @@ RangesOption = Annotated[
         metavar="NAME=LOW:HIGH",
         help="Search this range of a parameter instead of the usual one, e.g. gamma=0:3.",
     ),
+]
+
+
+OptionalSeedOption = Annotated[
+    int | None, typer.Option("--seed", show_default="0", parser=parse_integer, help="Same seed, same answer.")
 ]
 
 
@@ -255,9 +308,13 @@ CurveOption = Annotated[
 ]
 
 
-ResultArgument = Annotated[
-    Path,
-    typer.Argument(metavar="FILE", help="A result that -o wrote, a store, or a file from `store export --summary`."),
+TunedResultArgument = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="FILE",
+        show_default=False,
+        help="A tuning or a comparison that -o wrote; or give --policy and --problem.",
+    ),
 ]
 
 
@@ -289,6 +346,32 @@ FiguresOption = Annotated[Path | None, typer.Option(metavar="FOLDER", help="Writ
 
 
 MarkdownOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the tables as Markdown.")]
+
+
+LatexOption = Annotated[
+    Path | None, typer.Option(metavar="FILE.tex", help="Write a table of each result as LaTeX, which needs no package.")
+]
+
+
+FigureOption = Annotated[
+    Path, typer.Option("-o", "--output", metavar="FILE", help="Draw the figure into this file (.svg, .png, .pdf).")
+]
+
+
+ScaleOption = Annotated[
+    str | None,
+    typer.Option("--xscale", metavar="linear|log", show_default="as usual", help="Scale of the horizontal axis."),
+]
+
+
+SizeOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="column|W,H",
+        show_default="7.2,4.2",
+        help="Width and height in inches; column fits one of two columns of a page.",
+    ),
+]
 
 
 TopicArgument = Annotated[str, typer.Argument(metavar="TOPIC", help="assumptions")]

@@ -125,3 +125,37 @@ def parse_tuner(name: str) -> Any:
     from banditune.tuners.tuner_registry import TUNERS
 
     return make_from_spec("tuner", name, TUNERS, Kind)
+
+
+def parse_series_values(texts: list[str] | None, policies: int) -> list[Any]:
+    """Parse the values of each of several policies; None stands for the textbook values."""
+    from banditune.core.errors import InvalidRequest
+    from banditune.core.parsing import parse_value
+
+    if not texts:
+        return [None] * policies
+    if len(texts) != policies:
+        raise InvalidRequest(
+            f"--values must be given once for each --policy, but got {len(texts)} for {policies}; the word textbook stands "
+            "for the textbook values.",
+            argument="values",
+            code="wrong-shape",
+        )
+    return [None if text.strip() == "textbook" else parse_value(text) for text in texts]
+
+
+def parse_steps(text: str | None) -> list[Any] | None:
+    """Parse steps, as 10,100,1000."""
+    from banditune.core.parsing import parse_value
+
+    if text is None:
+        return None
+    steps = parse_value(text)
+    return steps if isinstance(steps, list) else [steps]
+
+
+def parse_size(text: str | None) -> Any:
+    """Parse the size of a figure: the word column, or two numbers."""
+    from banditune.core.parsing import parse_value
+
+    return None if text is None else parse_value(text)

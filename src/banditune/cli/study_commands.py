@@ -1,4 +1,4 @@
-"""The commands `tune`, `curve` and `compare`."""
+"""The commands `tune`, `curve`, `compare` and `regret-over-time`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from banditune.cli.app import app
 from banditune.cli.option_groups import (
     IncludeOptions,
     LimitOptions,
+    OptionalProblemOptions,
     OutputOptions,
     ProblemOptions,
     RunOptions,
@@ -20,18 +21,26 @@ from banditune.cli.option_groups import (
 )
 from banditune.cli.options import (
     BudgetOption,
+    CheckpointsOption,
     FixedOption,
+    LabelsOption,
     LowerBoundOption,
     OptionalBudgetOption,
+    OptionalPoliciesOption,
+    OptionalRunsOption,
+    OptionalSeedOption,
     PoliciesOption,
     PolicyOption,
     RangesOption,
     RunsOption,
     SeedOption,
+    SeriesValuesOption,
+    TunedResultArgument,
     ValuesOption,
 )
 from banditune.cli.runner import exit_if_strict, run_and_print
-from banditune.cli.specs import parse_fixed, parse_policy, parse_ranges
+from banditune.cli.specs import parse_fixed, parse_policy, parse_ranges, parse_series_values, parse_steps
+from banditune.core.request_errors import make_argument_error, make_unused_error
 
 
 @app.command()
@@ -109,7 +118,7 @@ def curve(
     exit_if_strict(result, output.strict)
 
 
-@app.command(short_help="Tune several policies and compare them on the same instances.")
+@app.command(short_help="Tune policies and compare them on the same instances.")
 @expand_groups
 def compare(
     context: typer.Context,
@@ -143,3 +152,57 @@ def compare(
 
     result = run_and_print(run_request, **output.select_printing(), store=run.store, context=context)
     exit_if_strict(result, output.strict)
+
+
+@app.command("regret-over-time", short_help="Compute the regret over the steps of a run.")
+@expand_groups
+def compute_regret_over_time(
+    context: typer.Context,
+    problem: OptionalProblemOptions,
+    simulation: SimulationOptions,
+    run: RunOptions,
+    output: OutputOptions,
+    result: TunedResultArgument = None,
+    policies: OptionalPoliciesOption = None,
+    values: SeriesValuesOption = None,
+    labels: LabelsOption = None,
+    checkpoints: CheckpointsOption = None,
+    runs: OptionalRunsOption = None,
+    seed: OptionalSeedOption = None,
+) -> None:
+    """Compute the Bayes regret over the steps of a run, on the same instances: tuned and textbook, or given policies."""
+    from banditune.results.result_record import load_result
+    from banditune.study import over_time
+    from banditune.study.settings import SIMULATION
+
+    if result is None and not policies:
+        raise make_argument_error("policies", "missing", "must be given, or the FILE of a tuning or a comparison.")
+    if result is not None and (policies or values):
+        name, given = ("policies", policies) if policies else ("values", values)
+        raise make_unused_error(name, given, "because the result determines it")
+
+    def run_request(progress: Any) -> Any:
+        if result is not None:
+            subject, parsed_problem, horizon, params = load_result(result), problem.parse_given(), problem.horizon, None
+        else:
+            subject = [parse_policy(policy) for policy in policies or ()]
+            parsed_problem, horizon = problem.parse()
+            params = parse_series_values(values, len(subject))
+            if len(subject) == 1:
+                subject, params = subject[0], params[0]
+        settings = simulation.parse()
+        return over_time.regret_over_time(
+            subject,
+            parsed_problem,
+            params,
+            horizon=horizon,
+            checkpoints=parse_steps(checkpoints),
+            runs=runs,
+            seed=seed,
+            labels=labels or None,
+            simulation=None if settings == SIMULATION else settings,
+            run=run.parse(progress),
+        )
+
+    answer = run_and_print(run_request, **output.select_printing(), store=run.store, context=context)
+    exit_if_strict(answer, output.strict)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from functools import singledispatch
+from itertools import groupby
 from typing import Any
 
 from banditune.core.descriptions import OWN_CODE_KEY
@@ -12,9 +13,11 @@ from banditune.core.policy import FROM_PROBLEM
 from banditune.results.comparison_results import Comparison
 from banditune.results.exact_results import ExactOptimum, ExactRegret, LowerBoundEstimates
 from banditune.results.log_results import FittedProblem
+from banditune.results.over_time_results import RegretOverTime, RegretSeries, choose_steps
 from banditune.results.result_record import ResultRecord
 from banditune.results.study_setup import StudySetup
 from banditune.results.tuning_results import Curve, Tuning
+from banditune.simulation.instances import SEARCH_INSTANCE_LIMIT
 
 DEFAULT_SETTINGS = {"seed": ("seed", 0), "regret": ("regret_kind", "expected"), "device": ("device", "cpu")}
 """Options with a default: the field of a setup, and its default."""
@@ -76,6 +79,32 @@ def _(result: Comparison) -> str | None:
 
 
 @compose_command.register
+def _(result: RegretOverTime) -> str | None:
+    # The instances of a tuning's validation may begin elsewhere.
+    if result.first_instance != SEARCH_INSTANCE_LIMIT:
+        return None
+    groups = [
+        list(group) for _, group in groupby(result.series, key=lambda series: (series.policy, series.policy_config))
+    ]
+    options = {
+        "values": tuple(format_series_values(group) for group in groups),
+        "label": tuple(series.label for series in result.series),
+        "checkpoints": None if result.steps == choose_steps(result.setup.horizon) else ",".join(map(str, result.steps)),
+        "runs": result.runs,
+    }
+    policies = [format_spec(group[0].policy_config) for group in groups]
+    return join_command("regret-over-time", policies, result.setup, options)
+
+
+def format_series_values(series: Sequence[RegretSeries]) -> str:
+    """Format the parameter values of a policy's series for the command line."""
+    rows = [",".join(map(repr, one.params.values())) for one in series]
+    if not series[0].params:
+        return "textbook"
+    return ",".join(rows) if len(series[0].params) == 1 else ";".join([*rows, ""])
+
+
+@compose_command.register
 def _(result: FittedProblem) -> str | None:
     return result.command
 
@@ -116,7 +145,8 @@ def join_command(verb: str, policies: Sequence[str | None], setup: StudySetup, o
         if value is True:
             parts.append(f"--{name}")
         elif value not in (None, False):
-            parts += [f"--{name}", str(value)]
+            items = value if isinstance(value, tuple) else (value,)
+            parts += [word for item in items for word in (f"--{name}", str(item))]
     for name, (low, high) in (setup.ranges or {}).items():
         parts += ["--range", f"{name}={format_option_value(low)}:{format_option_value(high)}"]
     parts += [word for name, value in (setup.fixed or {}).items() for word in ("--fix", f"{name}={value!r}")]

@@ -10,6 +10,7 @@ from banditune.core.atomic_files import check_writable, create_folder, read_begi
 from banditune.reports.figures import check_drawable, plot
 from banditune.reports.gain_summary import add_summary
 from banditune.reports.html_page import render_page
+from banditune.reports.latex_tables import format_latex
 from banditune.reports.markdown_report import render_markdown
 from banditune.reports.report_builder import build_report_content
 from banditune.results.result_record import ResultRecord, load_result
@@ -35,35 +36,42 @@ REPORT_OPTIONS = ReportOptions()
 """The options of a report without a summary."""
 
 
+class ReportFiles(NamedTuple):
+    """The files that are written: a page, a folder of figures, tables as Markdown and as LaTeX."""
+
+    page: Path | None = None
+    figures: Path | None = None
+    markdown: Path | None = None
+    latex: Path | None = None
+
+
 def write_report_files(
-    sources: Sequence[Path],
-    output: Path | None,
-    figures: Path | None,
-    tables: Path | None,
-    read_other: OtherReader,
-    options: ReportOptions = REPORT_OPTIONS,
+    sources: Sequence[Path], files: ReportFiles, read_other: OtherReader, options: ReportOptions = REPORT_OPTIONS
 ) -> Iterator[Path]:
     """Write the requested reports of the results in files, and yield each path that was written."""
-    for path in (output, tables):
+    for path in (files.page, files.markdown, files.latex):
         if path is not None:
             check_writable(path)
     records = [record for source in sources for record in read_records(source, read_other)]
     contents = add_summary(
         [build_report_content(record) for record in records], records, options.unit, options.per, options.title
     )
-    if figures is not None:
+    if files.figures is not None:
         for record in records:
             check_drawable(record)
-    if output is not None:
-        write_atomically(output, render_page(*contents, title=options.title).encode())
-        yield output
-    if tables is not None:
-        write_atomically(tables, "\n".join(map(render_markdown, contents)).encode())
-        yield tables
-    if figures is not None:
+    texts: list[tuple[Path | None, Callable[[], str]]] = [
+        (files.page, lambda: render_page(*contents, title=options.title)),
+        (files.markdown, lambda: "\n".join(map(render_markdown, contents))),
+        (files.latex, lambda: "\n".join(map(format_latex, records))),
+    ]
+    for path, render in texts:
+        if path is not None:
+            write_atomically(path, render().encode())
+            yield path
+    if files.figures is not None:
         stem = sources[0].stem
         for number, record in enumerate(records):
-            yield from write_figure_files(record, figures, f"{stem}-{number + 1}" if len(records) > 1 else stem)
+            yield from write_figure_files(record, files.figures, f"{stem}-{number + 1}" if len(records) > 1 else stem)
 
 
 def write_figure_files(record: ResultRecord, folder: Path, name: str) -> Iterator[Path]:
