@@ -28,6 +28,17 @@ def list_tracked():
 def test_every_file_has_the_version_of_the_package():
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == bt.__version__
     assert re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[0] == bt.__version__
+    assert f"Version {bt.__version__}}}" in (ROOT / "docs" / "how-to" / "write-up.md").read_text()
+
+
+def test_the_page_on_papers_cites_what_the_citation_file_cites():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    page = (ROOT / "docs" / "how-to" / "write-up.md").read_text()
+    (paper,) = citation["references"]
+    assert citation["title"] in page
+    assert paper["title"] in page.replace("{Bayes}", "Bayes")
+    assert paper["identifiers"][0]["value"] in page
+    assert [author["family-names"] in page.replace(r"{\'a}", "á") for author in paper["authors"]] == [True] * 5
 
 
 def test_the_workflow_tests_every_python_that_the_package_claims_on_two_systems():

@@ -24,4 +24,10 @@ curve: bt.results.Curve | None = result.curve
 best: str = bt.compare([policy, bt.Thompson()], problem, horizon=100).best_policy
 regrets = bt.simulate(policy, problem, [0.1, 0.2], horizon=100, runs=10)
 total: float = float(regrets.mean())
+over_time: bt.results.RegretOverTime = bt.regret_over_time(
+    [policy, bt.Thompson()], problem, horizon=100, labels=["a", "b"]
+)
+last: float = bt.regret_over_time(result, run=bt.Run(device="cpu")).get_regret("tuned").mean
+bt.plot([over_time, over_time], labels=["a", "b", "c", "d"], xscale="log", size="column")
+latex: str = result.to_latex(caption="Regret", label="tab:regret")
 live: bt.DeployedPolicy = bt.deploy(policy, {"gamma": gamma}, horizon=1000, arms=3)

@@ -28,7 +28,7 @@ def get_legend(axes):
 def test_curves_are_drawn_together_with_labels_of_what_differs():
     first = make_curve()
     (axes,) = bt.plot([first, OTHER_CURVE]).axes
-    assert get_legend(axes) == ["textbook: 1", "ucb1(noise=0.5)", "ts(noise=0.5)", "best value, on fresh instances"]
+    assert get_legend(axes) == ["textbook: 1", "ucb1(noise=0.5)", "ts(noise=0.5)", "best, fresh instances"]
     drawn = {line.get_label(): line for line in axes.lines}
     assert (drawn["ucb1(noise=0.5)"].get_ydata() == first.mean).all()
     assert (drawn["ts(noise=0.5)"].get_ydata() == OTHER_CURVE.mean).all()

@@ -257,6 +257,24 @@ def draw_own_policy(path: Path) -> None:
     bt.curve(softmax, TEN_ARMS, horizon=500, runs=4000).plot(path)
 
 
+def draw_regret_over_time(path: Path) -> None:
+    """Draw the regret over time of tuned policies and of their textbook values."""
+    policies = [TEXTBOOK_UCB1, bt.Thompson(), bt.EpsilonGreedy()]
+    compared = bt.compare(policies, TEN_ARMS, horizon=1000, budget=1000)
+    bt.regret_over_time(compared).plot(path)
+
+
+def draw_two_panels(path: Path) -> None:
+    """Draw two results of how-to/write-up.md into axes beside each other."""
+    ucb1 = bt.curve(TEXTBOOK_UCB1, TEN_ARMS, horizon=1000, runs=2000)
+    thompson = bt.curve(bt.Thompson(), TEN_ARMS, horizon=1000, runs=2000)
+    over_time = bt.regret_over_time(bt.tune(TEXTBOOK_UCB1, TEN_ARMS, horizon=1000))
+    figure, (left, right) = make_axes(2, width=8.4, height=3.2)
+    bt.plot([ucb1, thompson], ax=left, labels=["UCB1", "Thompson sampling"])
+    bt.plot(over_time, ax=right, xscale="log", labels=["UCB1, tuned", "UCB1, textbook"])
+    save_figure(figure, path)
+
+
 def draw_report(path: Path) -> None:
     """Take a picture of a report, if there is a Chromium."""
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
@@ -288,6 +306,8 @@ PICTURES: dict[str, Callable[[Path], None]] = {
     "rare-rates.svg": draw_rare_rates,
     "deployed.png": draw_deployed,
     "own-policy.svg": draw_own_policy,
+    "regret-over-time.svg": draw_regret_over_time,
+    "two-panels.svg": draw_two_panels,
     "report.png": draw_report,
 }
 

@@ -30,7 +30,7 @@ ROW_SPREAD = 0.5
 """The part of a row over which several comparisons are spread."""
 
 
-BEST_VALUE_LABEL = "best value, on fresh instances"
+BEST_VALUE_LABEL = "best, fresh instances"
 
 
 def make_overlay_plot(results: Sequence[Any], labels: Sequence[str] | None) -> PlotSpec:
