@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -283,6 +284,27 @@ def test_a_row_depends_on_the_seed_and_not_on_other_rows(small_reproduction):
         single_row for single_row in small_reproduction.cells if single_row.row == "warm-up ucb1"
     )
     assert bt.paper.reproduce(only="warm-up ucb1", runs=40, tunings=50, seed=1).cells != single_row.cells
+
+
+def test_a_notebook_and_a_report_show_our_numbers_beside_the_published_ones(small_reproduction, tmp_path):
+    html = small_reproduction._repr_html_()
+    header, *rows = re.findall(r"<tr>(.*?)</tr>", html.split("<table>")[1], re.DOTALL)
+    assert re.findall(r">([^<]+)</th>", header)[:4] == ["row", "best width", "regret there", "paper"]
+    cell = next(cell for cell in small_reproduction.cells if (cell.table, cell.row) == ("best", "warm-up ucb1"))
+    ours = f"{cell.ours:.2f} ± {cell.se:.2g} {cell.mark}".rstrip()
+    assert re.findall(r">([^<]*)</td>", rows[0])[2:4] == [ours, "4.2"]
+    assert html.count("<table>") == 3
+    assert "1,000 runs" in html
+    assert "<summary>How it was done</summary>" in html
+    text = bt.report(small_reproduction, tmp_path / "paper.html").read_text()
+    assert ours in text
+    assert "Regret after tuning" in text
+
+
+def test_a_reproduction_of_the_gittins_index_alone_has_one_row():
+    html = bt.paper.reproduce(only="gittins", runs=40, tunings=50)._repr_html_()
+    assert html.count("<table>") == 1
+    assert "warm-up gittins" in html
 
 
 def test_a_written_reproduction_can_be_read(small_reproduction, tmp_path):

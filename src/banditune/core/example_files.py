@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,7 +15,11 @@ DATA = "data"
 """The folder with the data that examples read."""
 
 
-SUFFIXES = {".csv", ".md", ".py", ".toml"}
+NOTEBOOKS = "notebooks"
+"""The folder with the notebooks."""
+
+
+SUFFIXES = {".csv", ".ipynb", ".md", ".py", ".toml"}
 """Suffixes of files that belong to examples."""
 
 
@@ -31,9 +36,10 @@ def find_examples() -> Path:
 
 
 def list_examples() -> dict[str, str]:
-    """List the examples, scripts and packages, with what each is about."""
+    """List the examples, scripts, notebooks and packages, with what each is about."""
     root = find_examples()
     scripts = {path.relative_to(root).as_posix(): describe_script(path) for path in list_files(root, ".py")}
+    scripts |= {path.relative_to(root).as_posix(): describe_notebook(path) for path in list_files(root, ".ipynb")}
     packages = [path.parent for path in list_files(root, ".toml")]
     for package in packages:
         name = package.relative_to(root).as_posix()
@@ -51,6 +57,11 @@ def list_files(folder: Path, suffix: str = "") -> list[Path]:
 def describe_script(path: Path) -> str:
     """Return the first line of a script's docstring."""
     return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+
+
+def describe_notebook(path: Path) -> str:
+    """Return the description of a notebook, which its metadata hold."""
+    return str(json.loads(path.read_text(encoding="utf-8"))["metadata"]["description"])
 
 
 def describe_package(folder: Path) -> str:
@@ -87,8 +98,8 @@ def write_examples(folder: Path, names: Sequence[str] = ()) -> list[Path]:
 
 
 def _is_wanted(path: str, names: Sequence[str]) -> bool:
-    """Return whether a file belongs to one of the names. Scripts at the top read the data."""
-    needs_data = any("/" not in name and name.endswith(".py") for name in names)
+    """Return whether a file belongs to one of the names. Scripts at the top and notebooks read the data."""
+    needs_data = any(("/" not in name and name.endswith(".py")) or name.startswith(NOTEBOOKS) for name in names)
     if not names or (needs_data and path.startswith(f"{DATA}/")):
         return True
     return any(path == name or path.startswith(f"{name}/") for name in names)

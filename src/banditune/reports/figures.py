@@ -150,6 +150,7 @@ def plot(
     draw_results(result, axes, labels, xscale)
     if width < NARROW_WIDTH:
         make_narrow(axes)
+    disable_math(figure)
     return figure if path is None else save_figure(figure, path)
 
 
@@ -234,9 +235,10 @@ def format_log_tick(value: float) -> str:
 def make_figure(width: float, height: float) -> Any:
     """Make an empty figure. Both lengths are in inches."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    from banditune.reports.notebook_figure import NotebookFigure
+
+    figure = NotebookFigure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 

@@ -99,7 +99,12 @@ def _(result: FittedProblem) -> ReportContent:
         *make_notes_section("Notes", result.notes),
         ReportSection("The fit", (f"{100 * result.confidence:g}% intervals.",), table=make_estimates_table(result)),
         ReportSection(captions.title, (captions.explanation,), make_quantile_plot(result)),
-        ReportSection("What matters to a bandit", (explain_checks(result),), table=make_checks_table(result)),
+        ReportSection(
+            "What matters to a bandit",
+            (explain_checks(result),),
+            table=make_checks_table(result),
+            is_shown_in_notebooks=True,
+        ),
         make_fit_provenance(result),
     ]
     first_estimates = result.estimates[:3]

@@ -146,35 +146,6 @@ def render_article(content: ReportContent, numbers: Iterator[int]) -> str:
     )
 
 
-def render_notebook(result: object) -> str:
-    """Return the HTML that a notebook shows for a result: the answer and its first table.
-
-    It has no style and no script of its own.
-
-    Parameters
-    ----------
-    result : object
-        The result. One that cannot be reported is shown as plain text.
-
-    Returns
-    -------
-    str
-        The HTML.
-
-    Examples
-    --------
-    >>> import banditune as bt
-    >>> bt.reports.render_notebook(bt.results.Estimate.from_standard_error(2.0, 0.1, 100))
-    '<pre>2 +- 0.1 (95%: 1.802 to 2.198, 100 runs)</pre>'
-    """
-    try:
-        content = build_report_content(result)
-    except InvalidRequest:
-        return f"<pre>{escape(str(result))}</pre>"
-    tables = [render_html_table(section.table) for section in content.sections if section.table]
-    return f"<h3>{escape(content.title)}</h3>\n<p>{render_inline(content.answer)}</p>\n{tables[0] if tables else ''}"
-
-
 def compute_csp_hash(text: str) -> str:
     """Return the hash by which a browser recognises the page's own style or script."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -13,6 +13,8 @@ import numpy as np
 from banditune.core.atomic_files import create_folder, write_atomically
 from banditune.reports.figures import BLUE, GREY, ORANGE, make_figure, plot, save_figure, style_axes
 from banditune.reports.plain_text import format_text
+from banditune.reports.report_builder import build_report_content
+from banditune.reports.report_content import ReportContent, ReportSection, ReportTable
 from banditune.reports.text_formatting import format_text_table
 from banditune.results.paper_results import PaperCell, Reproduction
 
@@ -24,6 +26,10 @@ PAPER_TABLE_TITLES = {
     "regret": "Regret after tuning",
     "failures": "Failures to find a width within 0.1 of the best, in %",
 }
+
+
+MARKS = "! is beyond 3 joint standard errors and its written tolerance, !! beyond 4, and ~ beyond 3 within a tolerance."
+"""What the marks of cells mean."""
 
 
 @format_text.register
@@ -50,6 +56,66 @@ def _(result: Reproduction) -> str:
     return "\n".join([*summarise_reproduction(result), *details])
 
 
+@build_report_content.register
+def _(result: Reproduction) -> ReportContent:
+    title, *statements = summarise_reproduction(result)
+    tables = {
+        "Best width and textbook width": make_widths_table(result),
+        **{title: make_budgets_table(result, name) for name, title in PAPER_TABLE_TITLES.items()},
+    }
+    sections = (
+        *(
+            ReportSection(title, table=table, is_shown_in_notebooks=True)
+            for title, table in tables.items()
+            if table.rows
+        ),
+        ReportSection("", (MARKS, *result.notes), fold_title="How it was done", is_shown_in_notebooks=True),
+        ReportSection("How to repeat this", code=make_paper_command(result)),
+    )
+    return ReportContent(title, " ".join(statements), (), sections)
+
+
+def make_widths_table(result: Reproduction) -> ReportTable:
+    """Make the table of the best and the textbook width of each row, and of the Gittins index."""
+    names = ("best", "theory")
+    rows = [
+        (
+            curve.row,
+            f"{curve.best_value:.3g}",
+            *(part for name in names for part in list_cell_parts(find_paper_cell(result, name, curve.row))),
+        )
+        for curve in result.curves
+    ]
+    rows += [(cell.row, "", *list_cell_parts(cell), "", "") for cell in result.cells if cell.table == "gittins"]
+    return ReportTable(("row", "best width", "regret there", "paper", "regret of the textbook", "paper"), tuple(rows))
+
+
+def make_budgets_table(result: Reproduction, table: str) -> ReportTable:
+    """Make a table of the paper with a row for each tuner, and a column for each budget."""
+    budgets = sorted({cell.budget for cell in result.cells if cell.table == table})
+    rows = tuple(
+        (
+            curve.row,
+            tuner,
+            *(
+                part
+                for budget in budgets
+                for part in list_cell_parts(find_paper_cell(result, table, curve.row, tuner, budget))
+            ),
+        )
+        for curve in result.curves
+        for tuner in result.tunings
+    )
+    header = (part for budget in budgets for part in (f"{budget:,} runs", "paper"))
+    return ReportTable(("row", "tuner", *header), rows, text_columns=2)
+
+
+def list_cell_parts(cell: PaperCell) -> tuple[str, str]:
+    """List our number with its error and its mark, and the paper's number."""
+    ours = "-" if math.isnan(cell.ours) else f"{format_paper_number(cell.ours)} ± {cell.se:.2g} {cell.mark}".rstrip()
+    return ours, "-" if math.isnan(cell.paper) else f"{cell.paper:.1f}"
+
+
 def summarise_reproduction(result: Reproduction) -> Iterator[str]:
     """State in a few sentences how many numbers agree."""
     cells = result.published_cells
@@ -59,9 +125,10 @@ def summarise_reproduction(result: Reproduction) -> Iterator[str]:
         f"{len(cells)} of the paper's 201 numbers have one of ours beside them ({result.runs:,} runs per width, seed "
         f"{result.seed}, on the {result.device.upper()})."
     )
-    yield f"{agreeing} are within 3 joint standard errors, {covered} more are covered by a written tolerance;"
+    verb = "is" if covered == 1 else "are"
+    yield f"{agreeing} are within 3 joint standard errors, {covered} more {verb} covered by a written tolerance;"
     beyond = [sum(cell.mark == mark for cell in cells) for mark in ("!", "!!")]
-    yield f"{beyond[0]} are beyond 3 (!), {beyond[1]} beyond 4 (!!)."
+    yield f"{beyond[0]} {'is' if beyond[0] == 1 else 'are'} beyond 3 (!), {beyond[1]} beyond 4 (!!)."
 
 
 def render_paper_markdown(result: Reproduction) -> str:

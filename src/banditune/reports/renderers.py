@@ -6,6 +6,7 @@ import sys
 from importlib import import_module
 
 RENDERERS = {
+    "ConformanceReport": "conformance_report",
     "ExactOptimum": "exact_report",
     "ExactRegret": "exact_report",
     "LowerBoundEstimates": "exact_report",

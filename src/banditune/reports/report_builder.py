@@ -60,8 +60,8 @@ def build_report_content(result: Any) -> ReportContent:
     if load_renderer(result):
         return build_report_content(result)
     raise InvalidRequest(
-        "a result must be a tuning, curve, comparison, robustness report, backtest, fit, store or exact result to be "
-        f"reported, but got {type(result).__name__}.",
+        "a result must be a tuning, curve, comparison, robustness report, backtest, fit, store, reproduction or exact "
+        f"result to be reported, but got {type(result).__name__}.",
         argument="result",
         code="wrong-type",
     )
@@ -118,7 +118,7 @@ def _(result: RobustnessReport) -> ReportContent:
     figures = (("largest excess regret", format_excess_share(worst), f"{worst.description}: {worst.verdict}"),)
     assumed = ReportSection("Assumptions", tuple(format_sentences([state_assumptions(result.setup)])))
     sections = (*make_robustness_sections(result), assumed, make_provenance_section(result, result.setup))
-    return ReportContent(describe_setup(result.setup), f"{text[0].upper()}{text[1:]}.", figures, sections)
+    return ReportContent(describe_setup(result.setup), f"{text}.", figures, sections)
 
 
 @build_report_content.register

@@ -19,7 +19,10 @@ class ReportTable:
 
 @dataclass(frozen=True)
 class ReportSection:
-    """A section of a report. With a `fold_title` it opens by a click. `code` is meant to be copied."""
+    """A section of a report. With a `fold_title` it opens by a click. `code` is meant to be copied.
+
+    A notebook shows the first table of a report, and those of sections with `is_shown_in_notebooks`.
+    """
 
     title: str
     paragraphs: tuple[str, ...] = ()
@@ -27,6 +30,7 @@ class ReportSection:
     table: ReportTable | None = None
     code: str = ""
     fold_title: str = ""
+    is_shown_in_notebooks: bool = False
 
 
 @dataclass(frozen=True)
