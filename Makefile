@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test docs docs-all pictures slow gpu benchmark growth pools tuners soak clean cluster cluster-slow audit lowest
+.PHONY: demo test docs docs-all pictures notebooks slow gpu benchmark growth pools tuners soak clean cluster cluster-slow audit lowest
 
 demo: .venv/installed
 	@mkdir -p demo
@@ -23,6 +23,10 @@ docs: .venv/documented
 # The pictures of the site, drawn by banditune itself.
 pictures: .venv/installed
 	$(BIN)/python tools/site/pictures.py
+
+# Execute the notebooks, and store their outputs, which the site shows and the tests compare.
+notebooks: .venv/tested
+	$(BIN)/python tools/site/notebooks.py
 
 # The site, and every code block of README and docs, slow ones too.
 docs-all: docs .venv/tested

@@ -97,7 +97,7 @@ def test_the_address_of_the_project_stands_in_one_place():
     assert PROJECT["urls"] == {"Source": "https://banditune.example/source"}
     holders = []
     for path in list_tracked():
-        if path.suffix in {".cff", ".md", ".py", ".pyi", ".toml", ".yaml", ".yml"} and path.is_file():
+        if path.suffix in {".cff", ".ipynb", ".md", ".py", ".pyi", ".toml", ".yaml", ".yml"} and path.is_file():
             text = path.read_text(encoding="utf-8")
             if re.search(r"banditune\.example/|(github|gitlab)\.com/[\w.-]+/banditune|banditune\.readthedocs", text):
                 holders.append(path.relative_to(ROOT).as_posix())

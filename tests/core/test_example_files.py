@@ -12,7 +12,7 @@ from helpers.paths import ROOT
 
 def test_every_example_has_a_line_on_what_it_is():
     found = list_examples()
-    assert {"smoking_trials.py", "extending/policy.py", "extending/plugin"} <= set(found)
+    assert {"smoking_trials.py", "extending/policy.py", "extending/plugin", "notebooks/own_policy.ipynb"} <= set(found)
     assert all(about and not about.startswith("#") for about in found.values())
     assert not [name for name in found if name.startswith(("data", "extending/plugin/"))]
 
@@ -36,6 +36,13 @@ def test_a_script_comes_with_the_data_that_it_reads(tmp_path):
     ]
     names = [path.relative_to(tmp_path).as_posix() for path in write_examples(tmp_path, ["extending/policy.py"])]
     assert names == ["extending/policy.py"]
+
+
+@pytest.mark.parametrize(("name", "count"), [("notebooks/paper.ipynb", 1), ("notebooks", 3)])
+def test_a_notebook_comes_with_the_data_that_it_reads(name, count, tmp_path):
+    names = [path.relative_to(tmp_path).as_posix() for path in write_examples(tmp_path, [name])]
+    assert "data/smoking-cessation-trials.csv" in names
+    assert len([one for one in names if one.endswith(".ipynb")]) == count
 
 
 def test_a_file_that_was_changed_is_not_replaced(tmp_path):

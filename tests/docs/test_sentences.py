@@ -1,20 +1,21 @@
-"""Sentences of README, get-started and how-to pages are short."""
+"""Sentences of README, get-started and how-to pages and of notebooks are short."""
 
 from __future__ import annotations
 
 import pytest
-from sentences import LONG_LIMIT, MEAN_LIMIT, count_words, list_sentences, list_short_pages, measure
+from sentences import LONG_LIMIT, MEAN_LIMIT, count_words, list_sentences, list_short_pages, measure, read_page
 
 PAGES = list_short_pages()
 
 
 def test_pages_are_found():
     assert len(PAGES) >= 12
+    assert sum(page.suffix == ".ipynb" for page in PAGES) >= 3
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_the_sentences_of_a_page_are_short(page):
-    mean, long = measure(list_sentences(page.read_text(encoding="utf-8")))
+    mean, long = measure(list_sentences(read_page(page)))
     assert mean <= MEAN_LIMIT
     assert long <= LONG_LIMIT
 

@@ -180,7 +180,7 @@ def test_pages_work_in_a_browser_without_a_network(site, browser):
     answer = browser.send_command("Runtime.evaluate", expression=SEARCH, returnByValue=True, awaitPromise=True)
     assert answer["result"]["value"] > 2
     wrong = []
-    for page in ("index.html", "choose.html", "reference/commands.html"):
+    for page in ("index.html", "choose.html", "reference/commands.html", "notebooks/logs-to-production.html"):
         browser.open(site / page, 390)
         asked = [address for address in browser.list_requests() if not address.startswith(("file:", "data:", "about:"))]
         wide = browser.evaluate("document.documentElement.scrollWidth - window.innerWidth")

@@ -1,4 +1,4 @@
-"""Hooks of mkdocs: pages and tables that are made from the source, and llms.txt.
+"""Hooks of mkdocs: pages and tables that are made from the source, pages of notebooks, and llms.txt.
 
 A line `<!-- insert: NAME ARGUMENT -->` in a page is replaced by what the function of that name in `page_parts.py` returns.
 """
@@ -18,14 +18,18 @@ from mkdocs.exceptions import PluginError  # noqa: E402
 from mkdocs.structure.files import File  # noqa: E402
 
 INSERT = re.compile(r"^<!-- insert: (\w+)((?: [\w./-]+)?) -->$", re.MULTILINE)
+NOTEBOOK_LINK = re.compile(r"\[[^\]]*\]\([./]*/examples/notebooks/\w+\.ipynb\)")
 pages: list[Any] = []
 """The pages of this build, in the order of the navigation."""
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages that are files at the root."""
+    """Add the pages that are files at the root, and those that are notebooks, each with the notebook itself."""
     for page, source in page_parts.FROM_ROOT.items():
         files.append(File.generated(config, page, content=page_parts.read_root_page(ROOT / source, page)))
+    for page, source in page_parts.NOTEBOOK_PAGES.items():
+        files.append(File.generated(config, page, content=page_parts.read_notebook_page(source, page)))
+        files.append(File.generated(config, f"notebooks/{source.name}", abs_src_path=str(source)))
     return files
 
 
@@ -38,6 +42,10 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         name, argument = match[1], match[2].strip()
         return str(page_parts.PARTS[name](*([argument] if argument else [])))
 
+    source = ROOT / "docs" / page.file.src_uri
+    markdown = NOTEBOOK_LINK.sub(
+        lambda match: page_parts.translate_links(match[0], source.parent, page.file.src_uri), markdown
+    )
     return INSERT.sub(make_part, markdown)
 
 

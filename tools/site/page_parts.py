@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import notebooks
+
 import banditune as bt
 from banditune.core.errors import ERROR_CODES
 from banditune.core.notice import ADVICE, CAUSES
@@ -22,6 +24,8 @@ FROM_ROOT = {
     "reference/changes.md": "CHANGELOG.md",
 }
 """Pages that are files at the root of the repository."""
+NOTEBOOK_PAGES = {f"notebooks/{path.stem.replace('_', '-')}.md": path for path in notebooks.list_notebooks()}
+"""Pages that are notebooks."""
 DESCRIPTIONS = {
     "index.md": "What banditune does, how to install it, a first result, and what it is good for.",
     "extending/contributing.md": "How to set up a clone, where things are, and how to add and test something.",
@@ -30,22 +34,34 @@ DESCRIPTIONS = {
 
 
 def read_root_page(path: Path, page: str) -> str:
-    """Read a page from the root of the repository, with its links as seen from the page.
+    """Read a page from the root of the repository, with its links as seen from the page."""
+    text = translate_links(path.read_text(encoding="utf-8"), path.parent, page)
+    hidden = "hide: [navigation]\n" if page == "index.md" else ""
+    return f"---\ndescription: {DESCRIPTIONS[page]}\n{hidden}---\n\n{text}"
+
+
+def read_notebook_page(path: Path, page: str) -> str:
+    """Read a notebook as a page, with its links as seen from the page."""
+    return notebooks.render_page(path, lambda text: translate_links(text, path.parent, page))
+
+
+def translate_links(text: str, source: Path, page: str) -> str:
+    """Translate links to files of the repository, as seen from the folder `source`, to links as seen from the page.
 
     Links to files that are not on the site become text.
     """
     folder = posixpath.dirname(page) or "."
     pages = {source: target for target, source in FROM_ROOT.items()}
+    pages |= {path.relative_to(ROOT).as_posix(): target for target, path in NOTEBOOK_PAGES.items()}
 
     def replace_link(match: re.Match[str]) -> str:
-        text, target, name = match[1], match[2], match[3] or ""
+        text, name = match[1], match[3] or ""
+        target = posixpath.normpath(posixpath.join(source.relative_to(ROOT).as_posix(), match[2]))
         target = target.replace("src/banditune/core/pages/", "docs/explanation/")
         inside = target.removeprefix("docs/") if target.startswith("docs/") else pages.get(target)
         return f"[{text}]({posixpath.relpath(inside, folder)}{name})" if inside else text
 
-    text = re.sub(r"\[([^\]]*)\]\(([\w./-]+)(#[^)]*)?\)", replace_link, path.read_text(encoding="utf-8"))
-    hidden = "hide: [navigation]\n" if page == "index.md" else ""
-    return f"---\ndescription: {DESCRIPTIONS[page]}\n{hidden}---\n\n{text}"
+    return re.sub(r"\[([^\]]*)\]\(([\w./-]+)(#[^)]*)?\)", replace_link, text)
 
 
 def format_table(header: list[str], rows: list[list[str]]) -> str:

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import notebooks
+
 ROOT = Path(__file__).parents[2]
 MEAN_LIMIT = 16.0
 LONG_LIMIT = 25.0
@@ -22,7 +24,13 @@ ABBREVIATIONS = re.compile(r"\b(e\.g|i\.e|vs|Eq|approx|etc)\.")
 def list_short_pages() -> list[Path]:
     """List the pages whose sentences must be short."""
     folders = ("docs/get-started", "docs/how-to")
-    return [ROOT / "README.md", *(page for folder in folders for page in sorted((ROOT / folder).glob("*.md")))]
+    pages = [page for folder in folders for page in sorted((ROOT / folder).glob("*.md"))]
+    return [ROOT / "README.md", *pages, *notebooks.list_notebooks()]
+
+
+def read_page(page: Path) -> str:
+    """Read the Markdown of a page or a notebook."""
+    return notebooks.read_markdown(page) if page.suffix == ".ipynb" else page.read_text(encoding="utf-8")
 
 
 def read_paragraphs(text: str) -> Iterator[str]:
@@ -75,7 +83,7 @@ def main() -> None:
     arguments = parser.parse_args()
     everything: list[str] = []
     for page in [page.resolve() for page in arguments.pages] or list_short_pages():
-        sentences = list_sentences(page.read_text(encoding="utf-8"))
+        sentences = list_sentences(read_page(page))
         everything += sentences
         mean, long = measure(sentences)
         faults = "  TOO LONG" if mean > MEAN_LIMIT or long > LONG_LIMIT else ""
