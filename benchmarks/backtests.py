@@ -213,7 +213,8 @@ def evaluate_logs(design: Design, logs: Logs, seed: int) -> tuple[list[tuple[flo
     """Mean, standard error and interval of each kind of number for two values of gamma; the p-value of arms' shape."""
     evaluator = make_evaluator(logs, design.model, intercept=False)
     found = evaluator.evaluate(lambda problem, runs: play(design, problem, runs, seed))
-    return [(one.mean, one.se, one.low, one.high) for one in found], evaluator.compute_arm_shape_p()
+    estimates = (getattr(found, kind) for kind in KINDS)
+    return [(one.mean, one.se, one.low, one.high) for one in estimates], evaluator.compute_arm_shape_p()
 
 
 def play(design: Design, problem: bt.kernel.Problem, runs: range, seed: int) -> PairRuns:

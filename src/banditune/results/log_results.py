@@ -182,6 +182,39 @@ class FittedProblem(ResultRecord):
 
 @register_record
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class ArmShapeEstimates(ResultRecord):
+    """What a backtest estimates if the means of a campaign's arms have one shape around its centre.
+
+    Attributes
+    ----------
+    shape : str
+        "around a centre": arms are beta, or normal for real rewards. "one arm better", "one arm worse": the other arms are
+        equal.
+    weight : float
+        The probability of the shape, given the logs.
+    regret : Estimate
+        The regret of the tuned policy.
+    textbook_regret : Estimate
+        The regret of the textbook policy.
+    gain : Estimate
+        The textbook regret minus the tuned regret, paired.
+    reward_difference : Estimate
+        The reward of the tuned policy minus the reward in the logs, paired by campaign.
+    """
+
+    shape: str
+    weight: float
+    regret: Estimate
+    textbook_regret: Estimate
+    gain: Estimate
+    reward_difference: Estimate
+
+    def __repr__(self) -> str:
+        return f"{self.shape} ({self.weight:.0%}): regret {self.regret.mean:.4g}, gain {self.gain.mean:.4g}"
+
+
+@register_record
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Backtest(ResultRecord):
     """A policy that was tuned on some past campaigns and evaluated on the others.
 
@@ -213,8 +246,11 @@ class Backtest(ResultRecord):
     equal_arms_p : float
         The p-value of the hypothesis that all arms of each campaign have the same mean; NaN where it was not tested.
     arm_shape_p : float
-        The p-value of the hypothesis that arms lie around the centre of their campaign as the evaluation assumes; NaN
+        The p-value of the hypothesis that arms lie around the centre of their campaign in a way that was evaluated; NaN
         where it was not tested.
+    shapes : tuple of ArmShapeEstimates
+        The shapes of arms that the logs do not contradict, each with its estimates. The intervals above span theirs. Empty
+        if arms have features.
     """
 
     fit: FittedProblem
@@ -229,6 +265,7 @@ class Backtest(ResultRecord):
     reward_difference: Estimate | None = None
     equal_arms_p: float = math.nan
     arm_shape_p: float = math.nan
+    shapes: tuple[ArmShapeEstimates, ...] = ()
 
     @property
     def setup(self) -> StudySetup:

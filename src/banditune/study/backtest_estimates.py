@@ -7,19 +7,22 @@ differences are 0.
   continue below 0 with the other sign. So errors of the spread cancel. If arms are equal, differences are 0 on average.
 - The interval comes from draws of the spread. Two errors are added to each draw: that of a mean over few campaigns, and the
   uncertainty about these campaigns, given their data. The first may be correlated with the draw.
+- Arms may have several shapes. The estimate is then a mean over shapes, and the interval spans theirs.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from banditune.core.arrays import FloatArray
+from banditune.logs.models.arm_shapes import ArmShape
 from banditune.logs.models.signed_spread import SpreadEstimate
 from banditune.results.estimates import Estimate
+from banditune.results.log_results import ArmShapeEstimates
 
 SPREAD_KNOTS = 4
 """Number of spreads at which each campaign is simulated."""
@@ -50,6 +53,7 @@ class BacktestEstimates(NamedTuple):
     reward: Estimate
     textbook_reward: Estimate
     reward_difference: Estimate
+    shapes: tuple[ArmShapeEstimates, ...] = ()
 
 
 class BacktestInterpolator:
@@ -129,6 +133,36 @@ class BacktestInterpolator:
         )
         mean = float(interpolate(spread, middle)[0])
         return Estimate(mean=mean, se=se, low=min(float(low), mean), high=max(float(high), mean), runs=count)
+
+
+def combine_shapes(shapes: Sequence[ArmShape], estimates: Sequence[BacktestEstimates]) -> BacktestEstimates:
+    """Combine the estimates of shapes: means by the probability of each shape, intervals that span those of all."""
+    weights = np.array([shape.weight for shape in shapes])
+
+    def combine(kind: str) -> Estimate:
+        parts = [getattr(estimate, kind) for estimate in estimates]
+        means, errors = np.array([part.mean for part in parts]), np.array([part.se for part in parts])
+        mean = float(weights @ means)
+        return Estimate(
+            mean=mean,
+            se=math.sqrt(float(weights @ (errors**2 + (means - mean) ** 2))),
+            low=min(part.low for part in parts),
+            high=max(part.high for part in parts),
+            runs=parts[0].runs,
+        )
+
+    rows = tuple(
+        ArmShapeEstimates(
+            shape=shape.name,
+            weight=shape.weight,
+            regret=estimate.regret,
+            textbook_regret=estimate.textbook_regret,
+            gain=estimate.gain,
+            reward_difference=estimate.reward_difference,
+        )
+        for shape, estimate in zip(shapes, estimates, strict=True)
+    )
+    return BacktestEstimates(**{kind: combine(kind) for kind in BacktestEstimates._fields[:-1]}, shapes=rows)
 
 
 def _correlate_centred(first: FloatArray, second: FloatArray) -> float:

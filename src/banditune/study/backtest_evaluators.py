@@ -10,26 +10,32 @@ the arms of the logs are weighted by their pulls, so that only differences betwe
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 
-from banditune.core.arrays import FloatArray, IntArray
+from banditune.core.arrays import FloatArray
 from banditune.core.errors import InvalidRequest
 from banditune.core.messages import Argument
 from banditune.core.problem import Problem
 from banditune.logs.campaign_logs import Logs
-from banditune.logs.models.arm_shape_test import compute_arm_shape_p
+from banditune.logs.models.arm_shape_test import compute_arm_shape_p, has_heavy_tails
+from banditune.logs.models.arm_shapes import ArmShape, fit_arm_shapes
 from banditune.logs.models.cell_summaries import pool_cell_variances
 from banditune.logs.models.fitted_model import FitOptions
 from banditune.logs.models.fitting import FEATURE_MODELS, MODELS, fit
 from banditune.logs.models.reward_shape import pool_residuals
 from banditune.logs.models.signed_spread import ArmSpreadModel, fit_arm_spread
-from banditune.logs.models.spread_factors import SPREAD_FACTORS, choose_campaign_factors, fit_factor_law
-from banditune.study.backtest_estimates import SPREAD_KNOTS, BacktestEstimates, BacktestInterpolator, PairRuns
+from banditune.study.backtest_estimates import (
+    SPREAD_KNOTS,
+    BacktestEstimates,
+    BacktestInterpolator,
+    PairRuns,
+    combine_shapes,
+)
 from banditune.study.backtest_problems import SpreadCampaign, scale_arm_means
 
 EVALUATION_RUNS, MIN_CAMPAIGN_RUNS = 8000, 32
@@ -73,53 +79,69 @@ def _estimate_instance_variance(values: FloatArray) -> FloatArray:
     return np.asarray((difference[..., 0] * difference[..., 1]).sum(axis=1) / max(values.shape[1] - 1, 1))
 
 
-class OwnDataEvaluator:
-    """Simulates each campaign with arm means from the posterior of its own data, at several spreads."""
+class ShapeCampaigns:
+    """A problem for each campaign, with arm means from the posterior of its own data for arms of one shape."""
 
-    def __init__(self, logs: Logs) -> None:
-        self.arms = arms = fit_arm_spread(logs)
-        self.factor_law = fit_factor_law(arms)
-        self.logs = logs
-        self.ladder = BacktestInterpolator(arms.spread, arms.slopes)
-        self.bounds = np.searchsorted(logs.campaign, np.arange(len(logs.campaigns) + 1))
-        tables = list(_list_cell_parameters(arms, self.factor_law, logs.campaign, self.ladder.knots))
+    def __init__(self, logs: Logs, arms: ArmSpreadModel, shape: ArmShape) -> None:
+        count = len(logs.campaigns)
+        self.ladder = BacktestInterpolator(shape.spread, arms.slopes)
+        fewest = max(MIN_CAMPAIGN_RUNS, math.ceil(EVALUATION_RUNS / count))
+        tables = shape.list_cell_parameters(logs.campaign, self.ladder.knots, math.ceil(fewest / (2 * SPREAD_KNOTS)))
+        # Every instance comes twice.
         self.round = 2 * len(tables)
+        self.runs = self.round * math.ceil(fewest / self.round)
+        bounds = np.searchsorted(logs.campaign, np.arange(count + 1))
+        self.pulls = np.split(logs.pulls, bounds[1:-1])
         # A campaign at all spreads: pairs of cells (rows, cells, 2).
         pairs = np.stack(tables)
-        self._problems = [
+        self.problems = [
             SpreadCampaign(pairs[:, first:last].tolist(), logs.rewards, **arms.make_problem_options())
-            for first, last in pairwise(self.bounds)
+            for first, last in pairwise(bounds)
         ]
 
-    @property
-    def problems(self) -> Sequence[Problem]:
-        """A problem for each campaign."""
-        return self._problems
-
-    def evaluate(self, simulate_pair: PairSimulator) -> BacktestEstimates:
-        """Simulate every campaign at all spreads."""
-        count = len(self._problems)
-        runs = self.round * math.ceil(max(MIN_CAMPAIGN_RUNS, EVALUATION_RUNS / count) / self.round)
+    def simulate(self, simulate_pair: PairSimulator) -> tuple[FloatArray, FloatArray]:
+        """Simulate every campaign at all spreads: means (campaigns, kinds, knots), and variances given their data."""
         values, unknown = [], []
-        for number, problem in enumerate(self._problems):
+        for number, (problem, pulls) in enumerate(zip(self.problems, self.pulls, strict=True)):
             # Campaigns have independent instances and noise: an error that they shared would not show in their spread.
-            pair_runs = simulate_pair(problem, range(number * runs, (number + 1) * runs))
-            pulls = self.logs.pulls[slice(*self.bounds[number : number + 2])]
+            pair_runs = simulate_pair(problem, range(number * self.runs, (number + 1) * self.runs))
             kinds = _stack_run_values(pair_runs, pair_runs.means @ (pulls / pulls.sum())).reshape(
                 5, -1, SPREAD_KNOTS, 2
             )
             values.append(kinds.mean(axis=(1, 3)))
             unknown.append(_estimate_instance_variance(kinds))
-        residual_variance = np.maximum(np.mean(unknown, axis=0), 0.0) / count + self._estimate_law_variance(
-            simulate_pair
-        )
-        return self.ladder.estimate_all(
-            np.array(values), residual_variance, np.zeros(count), _compute_campaign_rewards(self.logs)
-        )
+        return np.array(values), np.maximum(np.mean(unknown, axis=0), 0.0) / len(values)
+
+
+class OwnDataEvaluator:
+    """Simulates each campaign with arm means from the posterior of its own data, for all shapes and at several spreads."""
+
+    def __init__(self, logs: Logs) -> None:
+        self.logs, self.arms = logs, fit_arm_spread(logs)
+        self.shapes = fit_arm_shapes(self.arms, is_informative=not has_heavy_tails(logs))
+        self.parts = [ShapeCampaigns(logs, self.arms, shape) for shape in self.shapes]
+
+    @property
+    def problems(self) -> Sequence[Problem]:
+        """A problem for each campaign."""
+        return self.parts[0].problems
+
+    def evaluate(self, simulate_pair: PairSimulator) -> BacktestEstimates:
+        """Simulate every campaign with arms of all shapes."""
+        law_variance = self._estimate_law_variance(simulate_pair)
+        estimates = []
+        for part in self.parts:
+            values, unknown = part.simulate(simulate_pair)
+            estimates.append(
+                part.ladder.estimate_all(
+                    values, unknown + law_variance, np.zeros(len(values)), _compute_campaign_rewards(self.logs)
+                )
+            )
+        return combine_shapes(self.shapes, estimates)
 
     def compute_arm_shape_p(self) -> float:
-        """The p-value of beta or normal arms, whose spread varies between campaigns as fitted."""
-        return compute_arm_shape_p(self.logs, self.arms, self.factor_law)
+        """The highest p-value of the shapes that were evaluated."""
+        return compute_arm_shape_p(self.logs, self.arms, self.shapes)
 
     def _estimate_law_variance(self, simulate_pair: PairSimulator) -> FloatArray:
         """Estimate the variances (kinds, knots) that come from an estimated law of real rewards.
@@ -127,11 +149,12 @@ class OwnDataEvaluator:
         All campaigns are simulated with the law estimated from one half of them, and with that from the other half. The
         values differ by twice the error. The share of the runs' noise in the square of this difference is subtracted.
         """
-        count = len(self._problems)
+        part = self.parts[0]
+        count = len(part.problems)
         if self.logs.rewards != "real" or count < MIN_EVALUATED_CAMPAIGNS:
             return np.zeros((5, SPREAD_KNOTS))
         rng = np.random.default_rng(20_216)
-        runs = self.round * math.ceil(EVALUATION_RUNS / (2 * RANDOM_HALVES * self.round * count))
+        runs = part.round * math.ceil(EVALUATION_RUNS / (2 * RANDOM_HALVES * part.round * count))
         squares = np.zeros((5, SPREAD_KNOTS))
         for repetition in range(RANDOM_HALVES):
             laws = [
@@ -139,7 +162,7 @@ class OwnDataEvaluator:
                 for half in np.array_split(rng.permutation(count), 2)
             ]
             differences = []
-            for number, problem in enumerate(self._problems):
+            for number, problem in enumerate(part.problems):
                 first = (repetition * count + number) * runs
                 span = range(first, first + runs)
                 pair_runs, second_runs = (simulate_pair(replace(problem, **law), span) for law in laws)
@@ -150,22 +173,6 @@ class OwnDataEvaluator:
             every = np.concatenate(differences, axis=1)
             squares += every.mean(axis=1) ** 2 - every.var(axis=1, ddof=1) / every.shape[1]
         return np.asarray(np.maximum(squares / RANDOM_HALVES, 0.0))
-
-
-def _list_cell_parameters(
-    arms: ArmSpreadModel, law: FloatArray, campaign: IntArray, knots: FloatArray
-) -> Iterator[FloatArray]:
-    """Yield tables of cell parameters: all knots in turn, at each of the factors that are likely for a campaign."""
-    tables, chosen = [], []
-    for knot in knots.tolist():
-        places = choose_campaign_factors(arms, knot, law)
-        used, back = np.unique(places, return_inverse=True)
-        tables.append(np.stack([arms.compute_cell_parameters(knot * float(SPREAD_FACTORS[place])) for place in used]))
-        chosen.append(back.reshape(places.shape)[campaign])
-    cells = np.arange(len(campaign))
-    for row in range(chosen[0].shape[1]):
-        for table, places in zip(tables, chosen, strict=True):
-            yield table[places[:, row], cells]
 
 
 def _estimate_reward_law(logs: Logs) -> dict[str, Any]:

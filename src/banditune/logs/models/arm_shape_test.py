@@ -1,4 +1,4 @@
-"""Whether arms' means lie around the centre of their campaign as an evaluation assumes: beta or normal.
+"""Whether arms' means lie around the centre of their campaign as an evaluation assumes.
 
 Two statistics look where a bandit is sensitive: how far the best arm is ahead of the second, and the skewness within
 campaigns. Both are compared with logs that are drawn with the assumed shape, the fitted spread and the same pulls.
@@ -7,6 +7,7 @@ campaigns. Both are compared with logs that are drawn with the assumed shape, th
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from banditune.logs.models.adaptivity import find_adaptivity
 from banditune.logs.models.posterior_predictive import MAX_CHUNK_DRAWS
 from banditune.logs.models.ppc_statistics import make_lead_statistic
 from banditune.logs.models.reward_shape import compute_excess_kurtosis
+from banditune.logs.models.arm_shapes import ArmShape
 from banditune.logs.models.signed_spread import ArmSpreadModel
 from banditune.logs.models.spread_factors import SPREAD_FACTORS
 
@@ -31,25 +33,33 @@ MAX_MEAN_KURTOSIS = 0.1
 """Means of rewards whose excess kurtosis, over the pulls, is larger are not nearly normal."""
 
 
-def compute_arm_shape_p(logs: Logs, arms: ArmSpreadModel, law: FloatArray) -> float:
-    """Compute the p-value of the assumed shape, given the law of the campaigns' spread factors.
+def compute_arm_shape_p(logs: Logs, arms: ArmSpreadModel, shapes: Sequence[ArmShape]) -> float:
+    """Compute the highest p-value of these shapes.
 
     NaN if the logs cannot tell: arms do not differ, a policy chose the arms, or rewards have heavy tails.
     """
-    spread = arms.spread.value
-    if spread <= 0 or len(logs.pulls) > MAX_TESTED_CELLS or find_adaptivity(logs):
+    if arms.spread.value <= 0 or len(logs.pulls) > MAX_TESTED_CELLS or find_adaptivity(logs) or has_heavy_tails(logs):
         return math.nan
-    if logs.rewards == "real" and compute_excess_kurtosis(logs) > MAX_MEAN_KURTOSIS * float(np.median(logs.pulls)):
-        return math.nan
+    return max(_compute_shape_p(logs, arms.reward_variance, shape) for shape in shapes)
+
+
+def has_heavy_tails(logs: Logs) -> bool:
+    """Whether means of rewards are far from normal."""
+    return logs.rewards == "real" and compute_excess_kurtosis(logs) > MAX_MEAN_KURTOSIS * float(np.median(logs.pulls))
+
+
+def _compute_shape_p(logs: Logs, reward_variance: float, shape: ArmShape) -> float:
+    """Compute the p-value of a shape with its spread."""
+    spread = shape.spread.value
     rng = np.random.default_rng(20_219)
-    scale = _compute_cell_scale(logs, spread, arms.reward_variance)
+    scale = _compute_cell_scale(logs, spread, reward_variance)
     seen = _compute_shape_statistics(logs, logs.mean[None] / scale)
     step = max(MAX_CHUNK_DRAWS // len(logs.pulls), 1)
     drawn = []
     for first in range(0, DRAWN_LOGS, step):
         size = min(step, DRAWN_LOGS - first)
-        places = rng.choice(len(law), size=(size, len(logs.campaigns)), p=law)
-        means = arms.draw_cell_means(rng, spread * SPREAD_FACTORS[places])
+        places = rng.choice(len(shape.law), size=(size, len(logs.campaigns)), p=shape.law)
+        means = shape.arms.draw_cell_means(rng, spread * SPREAD_FACTORS[places])
         drawn.append(_compute_shape_statistics(logs, means / scale))
     above = (1 + (np.concatenate(drawn) >= seen).sum(axis=0)) / (1 + DRAWN_LOGS)
     # Two statistics, each on two sides.

@@ -186,11 +186,18 @@ class BetaArmSpread:
         return np.asarray(pairs[:, 0] / pairs.sum(axis=1))
 
     def draw_cell_means(self, rng: np.random.Generator, spreads: FloatArray) -> FloatArray:
-        centre = compute_campaign_evidence(self.cells, _convert_spread_to_log_concentration(self.spread.value))[1]
         size = (1 / np.clip(spreads, SMALLEST_SPREAD, MAX_UNIT_SPREAD) - 1)[:, self.cells.campaign]
-        middle = centre[self.cells.campaign]
+        middle = self.compute_centres()[self.cells.campaign]
+        return self.draw_rewards(rng, rng.beta(size * middle, size * (1 - middle)))
+
+    def compute_centres(self) -> FloatArray:
+        """Compute the mean of each campaign's centre at the estimated spread."""
+        spread = max(self.spread.value, SMALLEST_SPREAD)
+        return compute_campaign_evidence(self.cells, _convert_spread_to_log_concentration(spread))[1]
+
+    def draw_rewards(self, rng: np.random.Generator, means: FloatArray) -> FloatArray:
+        """Draw mean rewards of cells with these true means (draws, cells)."""
         trials = self.counts[0] + self.counts[1]
-        means = rng.beta(size * middle, size * (1 - middle))
         if self.rewards == "binary":
             return np.asarray(rng.binomial(np.rint(trials).astype(np.int64), means) / trials)
         # A mean of beta rewards is nearly beta with as many 0/1 rewards.
