@@ -115,10 +115,10 @@ def half_equal(rng: Rng, pulls: int) -> Past:
     return of_clicks(np.full((20, 5), pulls), means, rng)
 
 
-def odd_arm(rng: Rng, pulls: int, rate: float) -> Past:
-    """One of five arms pays at this rate, the others 0.15."""
+def odd_arm(rng: Rng, pulls: int, rate: float, odd: int = 1) -> Past:
+    """One (or more) of five arms pays at this rate, the others 0.15."""
     means = np.full((20, 5), 0.15)
-    means[:, 0] = rate
+    means[:, :odd] = rate
     return of_clicks(np.full((20, 5), pulls), means, rng)
 
 
@@ -199,6 +199,7 @@ DESIGNS: dict[str, Design] = {
     **{f"{n} pulls, half equal": Design(UCB, partial(half_equal, pulls=n)) for n in (20, 200)},
     **{f"{n} pulls, one arm better": Design(UCB, partial(odd_arm, pulls=n, rate=0.22)) for n in (50, 200)},
     **{f"{n} pulls, one arm worse": Design(UCB, partial(odd_arm, pulls=n, rate=0.08)) for n in (50, 200)},
+    **{f"{n} pulls, two arms better": Design(UCB, partial(odd_arm, pulls=n, rate=0.22, odd=2)) for n in (50, 200)},
     "100 steps of Thompson": Design(UCB, partial(by_thompson, steps=100)),
     **{f"{n} pulls, real": Design(REAL, partial(normal, pulls=n)) for n in (5, 20, 200)},
     **{f"{n} pulls, unit": Design(UCB, partial(unit, pulls=n)) for n in (5, 50)},

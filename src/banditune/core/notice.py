@@ -26,6 +26,7 @@ ADVICE: dict[str, str] = {
     "search-doubtful": "Raise the budget, or look at the regret curve.",
     "skewed-regret": Message("Validate on more instances: raise {}.", Argument("validate")),
     "worse-than-textbook": "Use the textbook value, or raise the budget.",
+    "wrong-arm-shape": "Take regrets and gains as rough guides, and see how arms differ in the logs.",
     "wrong-noise": "Give the policy the noise of the problem.",
     "wrong-prior": "Give the policy the prior of the problem.",
 }
@@ -47,6 +48,7 @@ CAUSES = {
     "search-doubtful": "The regret curve may have a second dip, or the model of the search fits badly.",
     "skewed-regret": "A few runs carry most of the mean regret.",
     "worse-than-textbook": "The answer is surely worse than the textbook value.",
+    "wrong-arm-shape": "Arms of past campaigns differ in another way than a backtest can evaluate.",
     "wrong-noise": "The policy assumes another noise than the problem has.",
     "wrong-prior": "The policy assumes another prior than the problem has.",
 }

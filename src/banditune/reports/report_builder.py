@@ -82,6 +82,7 @@ def _(result: Backtest) -> ReportContent:
         f"simulated on {result.campaigns} others, by their own data. The intervals are over campaigns. All sections below "
         "this table are about the fitted problem, whose regret and gain are different.",
         *(f"{doubt[0].upper()}{doubt[1:]}." for doubt in result.caveats),
+        *(f"{notice[0].upper()}{notice[1:]}" for notice in result.evaluation_notices),
     )
     evaluated = ReportSection(
         "Campaigns that were left out", text, table=ReportTable(BACKTEST_HEADER, tuple(list_backtest_rows(result)))

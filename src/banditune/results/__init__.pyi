@@ -10,6 +10,7 @@ from banditune.results.exact_results import ExactOptimum as ExactOptimum
 from banditune.results.exact_results import ExactRegret as ExactRegret
 from banditune.results.exact_results import LowerBound as LowerBound
 from banditune.results.exact_results import LowerBoundEstimates as LowerBoundEstimates
+from banditune.results.log_results import ArmShapeEstimates as ArmShapeEstimates
 from banditune.results.log_results import Backtest as Backtest
 from banditune.results.log_results import FittedParameter as FittedParameter
 from banditune.results.log_results import FittedProblem as FittedProblem

@@ -284,22 +284,30 @@ class Backtest(ResultRecord):
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """Sentences if the campaigns that were left out show no difference between arms, or another than was assumed."""
+        """Sentences if the campaigns that were left out show no difference between arms, or do not tell its shape."""
         those = f"the {self.campaigns} campaigns that were left out"
-        found = []
         if self.has_equal_arms:
-            found.append(f"{those} show no difference between arms beyond chance (p = {self.equal_arms_p:.2g})")
-        if self.arm_shape_p <= SHAPE_SIGNIFICANCE_LEVEL:
-            found.append(
-                f"the arms of {those} differ in another way than the evaluation assumes (p = {self.arm_shape_p:.2g}), as "
-                "if one arm were far better or worse than equal others: its regrets and gains may be wrong by a factor"
-            )
-        return tuple(found)
+            return (f"{those} show no difference between arms beyond chance (p = {self.equal_arms_p:.2g})",)
+        if len(self.shapes) < 2:
+            return ()
+        shapes = "; ".join(map(repr, self.shapes))
+        return (f"{those} do not tell how their arms differ, so each interval spans several shapes: {shapes}",)
+
+    @property
+    def evaluation_notices(self) -> tuple[Notice, ...]:
+        """What may mislead in the evaluation on the campaigns that were left out."""
+        if not self.arm_shape_p <= SHAPE_SIGNIFICANCE_LEVEL:
+            return ()
+        text = (
+            f"the arms of the {self.campaigns} campaigns that were left out differ in another way than the evaluation "
+            f"assumes (p = {self.arm_shape_p:.2g}): its regrets and gains may be wrong by a factor."
+        )
+        return (Notice(text, "wrong-arm-shape"),)
 
     @property
     def notices(self) -> tuple[Notice, ...]:
-        """What may mislead in the tuning."""
-        return tuple(
+        """What may mislead in the evaluation and in the tuning."""
+        return self.evaluation_notices + tuple(
             notice.replace_message(Message("on the fitted problem: {}", notice.message))
             for notice in self.tuning.notices
         )

@@ -14,10 +14,10 @@ import numpy as np
 from banditune.core.arrays import FloatArray
 from banditune.logs.campaign_logs import Logs
 from banditune.logs.models.adaptivity import find_adaptivity
+from banditune.logs.models.arm_shapes import ArmShape
 from banditune.logs.models.posterior_predictive import MAX_CHUNK_DRAWS
 from banditune.logs.models.ppc_statistics import make_lead_statistic
 from banditune.logs.models.reward_shape import compute_excess_kurtosis
-from banditune.logs.models.arm_shapes import ArmShape
 from banditune.logs.models.signed_spread import ArmSpreadModel
 from banditune.logs.models.spread_factors import SPREAD_FACTORS
 

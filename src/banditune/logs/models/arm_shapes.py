@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from banditune.core.arrays import FloatArray, IntArray
+from banditune.logs.campaign_logs import sample_campaigns
+from banditune.logs.models.hierarchical_beta import MAX_INFORMATIVE_CELLS
 from banditune.logs.models.likelihood_search import find_peak
 from banditune.logs.models.odd_arm_shapes import OddArmModel, make_odd_arm_model
 from banditune.logs.models.signed_spread import ArmSpreadModel, SpreadEstimate
@@ -85,20 +87,30 @@ def _list_distributions(
 
 
 def fit_arm_shapes(arms: ArmSpreadModel, *, is_informative: bool = True) -> list[ArmShape]:
-    """Fit all shapes, and return those that the logs do not contradict; all of them if means are not informative."""
-    shapes = [_fit_shape(BETA_SHAPE, arms, arms.spread)]
+    """Fit all shapes, and return those that the logs do not contradict; all of them if means are not informative.
+
+    If there are many campaigns, spreads and likelihoods come from a fixed random sample.
+    """
+    widths = make_odd_arm_model(arms, 1).groups.widths
+    if widths.sum() > MAX_INFORMATIVE_CELLS:
+        places = np.sort(sample_campaigns(widths, MAX_INFORMATIVE_CELLS, np.random.default_rng(20_223)))
+        sample = arms.select_campaigns(places)
+    else:
+        sample = arms
+    shapes = [_fit_shape(BETA_SHAPE, sample, arms.spread)._replace(arms=arms)]
     for name, sign in ((BETTER_SHAPE, 1), (WORSE_SHAPE, -1)):
-        odd = make_odd_arm_model(arms, sign)
-        shapes.append(_fit_shape(name, odd, arms.spread._replace(value=_fit_odd_spread(odd, arms.spread))))
+        if name == WORSE_SHAPE and widths.max() == 2:
+            continue  # of two arms, one is better where the other is worse
+        odd = make_odd_arm_model(sample, sign)
+        spread = arms.spread._replace(value=_fit_odd_spread(odd, arms.spread))
+        shapes.append(_fit_shape(name, odd, spread)._replace(arms=make_odd_arm_model(arms, sign)))
     top = max(shape.log_likelihood for shape in shapes)
     if is_informative:
         shapes = [shape for shape in shapes if shape.log_likelihood - top >= math.log(MIN_LIKELIHOOD_RATIO)]
         weights = [SHAPE_PRIOR[shape.name] * math.exp(shape.log_likelihood - top) for shape in shapes]
     else:
         weights = [SHAPE_PRIOR[shape.name] for shape in shapes]
-    return [
-        shape._replace(weight=weight / sum(weights)) for shape, weight in zip(shapes, weights, strict=True)
-    ]
+    return [shape._replace(weight=weight / sum(weights)) for shape, weight in zip(shapes, weights, strict=True)]
 
 
 def _fit_shape(name: str, arms: ArmSpreadModel | OddArmModel, spread: SpreadEstimate) -> ArmShape:
@@ -114,5 +126,5 @@ def _fit_odd_spread(odd: OddArmModel, spread: SpreadEstimate) -> float:
     low, high = (middle + sign * math.log(SPREAD_RANGE) for sign in (-1, 1))
     high = min(high, math.log(spread.upper_limit))
     return math.exp(
-        find_peak(lambda log: fit_factor_law(odd, math.exp(log)).log_likelihood, middle, 0.3, low, high, 0.01)
+        find_peak(lambda log: fit_factor_law(odd, math.exp(log)).log_likelihood, middle, 0.3, low, high, 0.03)
     )

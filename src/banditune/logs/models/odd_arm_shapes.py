@@ -43,6 +43,7 @@ class OddArmModel(Protocol):
     """
 
     slopes: FloatArray
+    groups: CellGroups
 
     def compute_campaign_likelihoods(self, spread: float) -> FloatArray:
         """Compute what each campaign adds to the log likelihood of a spread above 0."""
@@ -109,7 +110,7 @@ class OddBetaArm:
         campaign = self.cells.campaign
         is_odd = self.groups.draw_cells(rng, np.zeros((len(spreads), len(campaign))))
         centre = self.arms.compute_centres()
-        distance = self._compute_distance(centre, self.groups.widths, spreads)[:, campaign]
+        distance = self._compute_distance(centre, self.groups.widths.astype(float), spreads)[:, campaign]
         return self.arms.draw_rewards(rng, centre[campaign] + distance * (is_odd - 1 / self.arm_count))
 
     def _compute_cell_evidence(self, spreads: FloatArray) -> FloatArray:

@@ -13,10 +13,11 @@ both are exact.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -127,6 +128,9 @@ class ArmSpreadModel(Protocol):
     slopes: FloatArray
     reward_variance: float
 
+    def select_campaigns(self, campaigns: IntArray) -> Self:
+        """Select campaigns, in ascending order, with the spread of all."""
+
     def compute_campaign_likelihoods(self, spread: float) -> FloatArray:
         """Compute what each campaign adds to the log likelihood of a spread above 0."""
 
@@ -172,6 +176,12 @@ class BetaArmSpread:
         self.spread = noise.estimate_spread(value, slopes, MAX_UNIT_SPREAD)
         self.slopes = np.zeros(self.cells.campaign_count)
         self.slopes[informative] = slopes
+
+    def select_campaigns(self, campaigns: IntArray) -> Self:
+        selected = copy.copy(self)
+        selected.cells, selected.slopes = self.cells.select_campaigns(campaigns), self.slopes[campaigns]
+        selected.counts = (selected.cells.successes, selected.cells.failures)
+        return selected
 
     def compute_campaign_likelihoods(self, spread: float) -> FloatArray:
         return compute_campaign_evidence(self.cells, _convert_spread_to_log_concentration(spread))[0]
@@ -250,6 +260,13 @@ class NormalArmSpread:
         squares = np.bincount(self.campaign, weight**2 * (self.mean - centre) ** 2, self.count)
         self.slopes = (squares - first + second / first) / 2
         self.spread = noise.estimate_spread(best, self.slopes, math.inf)
+
+    def select_campaigns(self, campaigns: IntArray) -> Self:
+        selected, mask = copy.copy(self), np.isin(self.campaign, campaigns)
+        selected.campaign = np.unique(self.campaign[mask], return_inverse=True)[1]
+        selected.mean, selected.pulls = self.mean[mask], self.pulls[mask]
+        selected.slopes, selected.count = self.slopes[campaigns], len(campaigns)
+        return selected
 
     def compute_likelihood(self, spread: float) -> float:
         """Compute the restricted log likelihood."""

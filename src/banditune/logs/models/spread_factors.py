@@ -14,8 +14,8 @@ import numpy as np
 
 from banditune.core.arrays import FloatArray, IntArray
 
-SPREAD_FACTORS = np.exp(np.concatenate([np.linspace(math.log(2e-3), 0, 15), np.linspace(0, math.log(10), 8)[1:]]))
-"""The factors that are tried."""
+SPREAD_FACTORS = np.concatenate([[1e-6], np.geomspace(2e-3, 1, 15), np.geomspace(1, 10, 8)[1:]])
+"""The factors that are tried. The first one stands for equal arms."""
 
 
 NO_VARIATION = int(np.flatnonzero(SPREAD_FACTORS == 1)[0])
@@ -27,7 +27,7 @@ FACTOR_SHAPES = (4.0, 2.0, 1.0, 0.5, 0.25)
 
 
 EQUAL_SHARES = (0.25, 0.5, 0.75)
-"""Shares of campaigns with equal arms, whose factor is the smallest one. The others share a factor near 1 / (1 - share)."""
+"""Shares of campaigns with equal arms. The others share a factor near 1 / (1 - share)."""
 
 
 LAW_WEIGHT = 0.05
@@ -62,6 +62,7 @@ def make_factor_laws() -> FloatArray:
         for _ in range(50):
             rate = (low + high) / 2
             weights = SPREAD_FACTORS**shape * np.exp(-rate * SPREAD_FACTORS)
+            weights[0] = 0.0
             weights /= weights.sum()
             low, high = (rate, high) if weights @ SPREAD_FACTORS > 1 else (low, rate)
         rows.append(weights)
