@@ -1,6 +1,6 @@
 """Are backtests right? Numbers of many simulated logs beside the truth, without and with differences between arms.
 
-python benchmarks/backtests.py 200                    # everything, about two hours on one core
+python benchmarks/backtests.py 200                    # everything, some hours on one core
 python benchmarks/backtests.py 200 --processes 16     # the same on 16 cores
 python benchmarks/backtests.py 200 "5 pulls" "no spread, ads"   # some of it
 
