@@ -14,6 +14,7 @@ import banditune as bt
 from banditune.logs.models.arm_shapes import (
     BETA_SHAPE,
     BETTER_SHAPE,
+    ONLY_CENTRE,
     SHAPE_PRIOR,
     WORSE_SHAPE,
     fit_arm_shapes,
@@ -174,7 +175,7 @@ def test_heavy_tails_contradict_no_shape():
     arms = fit_arm_spread(backtests.normal(np.random.default_rng(0), 200).logs)
     assert [shape.name for shape in fit_arm_shapes(arms)] == [BETA_SHAPE]
     shapes = fit_arm_shapes(arms, is_informative=False)
-    assert {shape.name: shape.weight for shape in shapes} == SHAPE_PRIOR
+    assert {shape.name: shape.weight for shape in shapes} == ONLY_CENTRE
 
 
 def test_intervals_span_shapes_that_short_logs_do_not_tell_apart():

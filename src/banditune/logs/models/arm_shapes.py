@@ -25,8 +25,12 @@ BETA_SHAPE, BETTER_SHAPE, WORSE_SHAPE = "around a centre", "one arm better", "on
 """Names of the shapes."""
 
 
-SHAPE_PRIOR = {BETA_SHAPE: 0.5, BETTER_SHAPE: 0.25, WORSE_SHAPE: 0.25}
-"""The prior probability of each shape. It has an influence on means, not on intervals."""
+SHAPE_PRIOR = {BETA_SHAPE: 0.8, BETTER_SHAPE: 0.1, WORSE_SHAPE: 0.1}
+"""The prior probability of each shape. It has an influence on means, not on intervals, which span all shapes."""
+
+
+ONLY_CENTRE = {BETA_SHAPE: 1.0, BETTER_SHAPE: 0.0, WORSE_SHAPE: 0.0}
+"""The weights in means if the logs cannot tell shapes apart."""
 
 
 MIN_LIKELIHOOD_RATIO = 1 / 20
@@ -109,7 +113,7 @@ def fit_arm_shapes(arms: ArmSpreadModel, *, is_informative: bool = True) -> list
         shapes = [shape for shape in shapes if shape.log_likelihood - top >= math.log(MIN_LIKELIHOOD_RATIO)]
         weights = [SHAPE_PRIOR[shape.name] * math.exp(shape.log_likelihood - top) for shape in shapes]
     else:
-        weights = [SHAPE_PRIOR[shape.name] for shape in shapes]
+        weights = [ONLY_CENTRE[shape.name] for shape in shapes]
     return [shape._replace(weight=weight / sum(weights)) for shape, weight in zip(shapes, weights, strict=True)]
 
 
