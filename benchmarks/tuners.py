@@ -449,7 +449,7 @@ def check_answer(run_curve: RunCurve, value: float, posterior: SearchPosterior) 
         return float(map_to_unit_interval(run_curve.range, of))
 
     regret = np.interp(unit(value), units, truth)
-    low, high = unit(posterior.best_low), unit(posterior.best_high)
+    low, high = map(unit, next(iter(posterior.best_intervals.values())))
     slack = 1e-9
     statements = Statements(
         posterior.low <= regret <= posterior.high,

@@ -395,7 +395,7 @@ def of_tuning(found: Any) -> Answer:
     }
     if found.posterior:
         headline["beaten by at most"] = found.posterior.regret_gap
-        headline["best between"] = [found.posterior.best_low, found.posterior.best_high]
+        headline["best between"] = list(next(iter(found.posterior.best_intervals.values())))
     if found.robustness:
         headline["verdicts"] = [strain.verdict for strain in found.robustness.scenarios]
         headline["shares"] = [strain.excess_share for strain in found.robustness.scenarios]

@@ -237,7 +237,7 @@ def test_states_of_version_2_are_read():
     assert "waiting" in old["arms"][0]
     assert json.loads(parse_state(json.dumps(old)).to_json()) == VALID
     del old["searched"]
-    assert parse_state(json.dumps(old)).searched_range == {}
+    assert parse_state(json.dumps(old)).searched_ranges == {}
     for mixed in (old | {"version": 3}, VALID | {"version": 2}, old | {"stream_position": [0, 0]}):
         with pytest.raises(bt.InvalidRequest, match="must hold the fields"):
             parse_state(json.dumps(mixed))

@@ -67,15 +67,14 @@ def make_tuning(policy="ucb1", **changes):
     tuned = np.append(rng.gamma(3, 9, 1390), rng.uniform(300, 2000, 10))
     textbook = rng.normal(355, 60, 1400)
     trials = tuple(
-        TrialResult.from_regrets(values, [rng.gamma(3, 12, 1 + 7 * number) for number, _ in enumerate(values)])
+        TrialResult.from_regrets([(value,) for value in values], [rng.gamma(3, 12, 1 + 7 * number) for number, _ in enumerate(values)])
         for values in (np.linspace(0.02, 1, 5), *(np.linspace(0.1, 0.4, 6) / k + 0.2 - 0.2 / k for k in range(1, 12)))
     )
     posterior = SearchPosterior(
         mean=45.0,
         low=38.6,
         high=54.1,
-        best_low=0.1975,
-        best_high=0.2407,
+        best_intervals={"gamma": (0.1975, 0.2407)},
         regret_gap=1.4,
         near_optimal=(0.216, 0.2222, 0.05),
         second_dip=(),
@@ -96,7 +95,7 @@ def make_tuning(policy="ucb1", **changes):
         precision=None,
         precision_reached=None,
         notices=(bt.results.Notice("14 of 1,400 runs carry 52% of the mean regret.", "skewed-regret"),),
-        curve=make_curve(policy),
+        curves=(make_curve(policy),),
         setup=make_setup(policy),
         distribution=RegretDistribution.from_sample(tuned, FIRST_INSTANCE),
         textbook_distribution=RegretDistribution.from_sample(textbook, FIRST_INSTANCE),
@@ -107,7 +106,7 @@ def make_tuning(policy="ucb1", **changes):
 def make_notes_tuning():
     """A tuning of an old version by NoTeS: two values a trial, no curve, no posterior, no distribution."""
     pairs = ((1 / 3, 2 / 3), (2 / 9, 4 / 9), (4 / 27, 8 / 27))
-    trials = tuple(TrialResult.from_regrets(pair, np.random.default_rng(1).gamma(2, 20, (2, 25))) for pair in pairs)
+    trials = tuple(TrialResult.from_regrets([(value,) for value in pair], np.random.default_rng(1).gamma(2, 20, (2, 25))) for pair in pairs)
     changes = {"distribution": None, "textbook_distribution": None, "curve": None, "posterior": None, "notices": ()}
     return make_tuning(trials=trials, setup=make_setup(tuner="notes"), **changes)
 
@@ -254,7 +253,7 @@ def make_lower_bound(**changes):
 def make_constant_tuning(level):
     """A tuning whose runs all have the same regret: no interval, no tail."""
     sample = np.full(50, float(level))
-    trials = (TrialResult.from_regrets((0.5, 1.0), np.full((2, 3), float(level))),)
+    trials = (TrialResult.from_regrets([(0.5,), (1.0,)], np.full((2, 3), float(level))),)
     changes = {
         "regret": Estimate.from_sample(sample),
         "textbook_regret": Estimate.from_sample(sample),
@@ -264,7 +263,7 @@ def make_constant_tuning(level):
         "distribution": RegretDistribution.from_sample(sample, FIRST_INSTANCE),
         "textbook_distribution": RegretDistribution.from_sample(sample, FIRST_INSTANCE),
     }
-    return make_tuning(trials=trials, curve=None, posterior=None, **changes, **distributions)
+    return make_tuning(trials=trials, curves=(), posterior=None, **changes, **distributions)
 
 
 RESULTS = {

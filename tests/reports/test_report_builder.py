@@ -85,14 +85,14 @@ def test_a_report_states_what_the_search_knows(changes, message, band):
 )
 def test_an_interval_over_nearly_the_whole_range_is_printed_but_not_drawn(low, high, log, is_drawn):
     curve = replace(make_curve(), log_scale=log)
-    tuning = make_tuning(posterior=replace(make_tuning().posterior, best_low=low, best_high=high), curve=curve)
-    assert tuning.trials[0].values.tolist() == np.linspace(0.02, 1, 5).tolist()
+    tuning = make_tuning(posterior=replace(make_tuning().posterior, best_intervals={"gamma": (low, high)}), curves=(curve,))
+    assert tuning.trials[0].rows[:, 0].tolist() == np.linspace(0.02, 1, 5).tolist()
     text = f"the best gamma is between {low:.4g} and {high:.4g}"
     assert text in repr(tuning)
     assert text in render_page(build_report_content(tuning))
     assert ("lies here (" in render_page(build_report_content(tuning))) == is_drawn
     assert ("lies here (" in " ".join(bt.plot(tuning).axes[0].get_legend_handles_labels()[1])) == is_drawn
-    assert any(mark.shape == "span" for mark in result_plots.make_tuning_plot(tuning).marks) == is_drawn
+    assert any(mark.shape == "span" for mark in result_plots.make_tuning_plot(tuning, "gamma").marks) == is_drawn
 
 
 def test_a_known_lower_bound_is_printed_and_drawn():

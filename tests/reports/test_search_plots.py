@@ -9,7 +9,7 @@ from banditune.results.search_results import TrialResult
 
 
 def test_batches_of_trials_keep_every_run():
-    trials = [TrialResult.from_regrets((0.1 * (number % 3), 0.5), np.ones((2, number + 1))) for number in range(800)]
+    trials = [TrialResult.from_regrets([(0.1 * (number % 3),), (0.5,)], np.ones((2, number + 1))) for number in range(800)]
     batches = search_plots.batch_trials(trials)
     assert len(batches) == search_plots.BATCH_COUNT
     assert (batches[0].label, batches[-1].label) == ("trials 1 to 16", "trials 785 to 800")
@@ -27,8 +27,8 @@ def test_neighbouring_values_are_merged_where_there_are_too_many():
 
 def test_the_middle_of_a_trial_contains_nine_tenths_of_its_runs():
     (batch,) = search_plots.batch_trials(
-        [TrialResult.from_regrets((0.1, 0.2, 0.3, 0.9), [np.ones(n) for n in (1, 50, 48, 1)])]
+        [TrialResult.from_regrets([(0.1,), (0.2,), (0.3,), (0.9,)], [np.ones(n) for n in (1, 50, 48, 1)])]
     )
     assert search_plots.find_middle_values(batch) == (0.2, 0.3)
-    (pair,) = search_plots.batch_trials([TrialResult.from_regrets((0.1, 0.2), np.ones((2, 25)))])
+    (pair,) = search_plots.batch_trials([TrialResult.from_regrets([(0.1,), (0.2,)], np.ones((2, 25)))])
     assert search_plots.find_middle_values(pair) == (0.1, 0.2)

@@ -140,7 +140,7 @@ def test_results_with_a_changed_part_are_read_or_refused():
 
 def test_infinite_and_missing_numbers_are_read():
     trial = TrialResult(
-        values=freeze_floats([1.0, 2.0]),
+        rows=freeze_floats([[1.0], [2.0]]),
         mean=freeze_floats([math.inf, -math.inf]),
         se=freeze_floats([math.nan, 1.0]),
         runs=(1, 3),

@@ -284,7 +284,7 @@ def test_a_weak_bound_states_its_horizon_and_is_no_key_figure(monkeypatch):
     bound = bt.exact.compute_lower_bound(bt.Bernoulli(arms=2), horizon=1000, runs=10)
     assert "The bound is that of horizon 500" in format_text(bound)
     assert build_report_content(bound).key_figures[0][2].endswith(", of horizon 500")
-    (label,) = [mark.label for mark in make_tuning_plot(tuning).marks if "lower bound" in mark.label]
+    (label,) = [mark.label for mark in make_tuning_plot(tuning, "gamma").marks if "lower bound" in mark.label]
     assert label.startswith(f"lower bound: {tuning.lower_bound.regret:.4g} (")
     assert label.endswith(", weak)")
     short = bt.tune(bt.UCB1(noise=0.5), problem, **group_settings(horizon=200, **options))

@@ -42,8 +42,8 @@ def test_another_range_is_searched_and_recorded(tmp_path):
     tuning = bt.tune(
         POLICY, PROBLEM, **group_settings(tuner=bt.tuners.Uniform(precision=0.2), budget=70, validate=20, **arguments)
     )
-    assert max(max(trial.values) for trial in tuning.trials) == 3
-    assert tuning.searched_range == {"gamma": (0, 3)}
+    assert max(trial.rows.max() for trial in tuning.trials) == 3
+    assert tuning.searched_ranges == {"gamma": (0, 3)}
     assert bt.results.from_json(tuning.to_json()) == tuning
     assert json.loads(tuning.to_json())["setup"]["ranges"] == {"gamma": [0, 3]}
     assert "--range gamma=0:3" in make_command(tuning)
@@ -52,7 +52,7 @@ def test_another_range_is_searched_and_recorded(tmp_path):
     tuning.report(page)
     assert "range of gamma" in page.read_text()
     deployed = tuning.deploy()
-    assert json.loads(deployed.to_json())["searched_range"] == {"gamma": [0, 3]}
+    assert json.loads(deployed.to_json())["searched_ranges"] == {"gamma": [0, 3]}
     assert bt.DeployedPolicy.from_json(deployed.to_json()).to_json() == deployed.to_json()
     curve = bt.curve(POLICY, PROBLEM, **group_settings(runs=5, **arguments))
     assert curve.values[-1] == 3
@@ -61,7 +61,7 @@ def test_another_range_is_searched_and_recorded(tmp_path):
     comparison = bt.compare(
         policies, PROBLEM, **group_settings(tuner=bt.tuners.Uniform(precision=0.2), budget=70, validate=20, **arguments)
     )
-    assert {entry.policy_config["name"]: entry.searched_range for entry in comparison.entries} == {
+    assert {entry.policy_config["name"]: entry.searched_ranges for entry in comparison.entries} == {
         "ucb1": {"gamma": (0, 3)},
         "epsilon-greedy": {"epsilon": (0, 1)},
         "greedy": None,
@@ -73,7 +73,7 @@ def test_the_usual_range_is_recorded():
     tuning = bt.tune(
         POLICY, PROBLEM, horizon=50, budget=6, search=bt.Search(tuner=bt.tuners.Uniform(precision=0.5), validate=5)
     )
-    assert tuning.searched_range == {"gamma": (0, 1)}
+    assert tuning.searched_ranges == {"gamma": (0, 1)}
     assert tuning.setup.ranges is None
     assert "--range" not in make_command(tuning)
 
@@ -200,7 +200,7 @@ def test_a_tuner_may_miss_the_end_of_its_range_by_rounding():
         search=bt.Search(tuner=GridOfSteps(), validate=5),
     )
     assert tuning.params == {"x": 0.3}
-    assert tuning.trials[0].values[-1] == 0.3
+    assert tuning.trials[0].rows[-1, 0] == 0.3
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_the_command_line_takes_ranges(run_banditune, tmp_path):
     )
     assert process.returncode == 0, process.stderr
     tuning = bt.load_result(result)
-    assert tuning.searched_range == {"gamma": (1, 3)}
+    assert tuning.searched_ranges == {"gamma": (1, 3)}
     command = shlex.split(make_command(tuning))
     assert run_banditune(*command[1:], "--quiet", "-o", str(tmp_path / "again.json")).returncode == 0
     assert bt.load_result(tmp_path / "again.json") == tuning

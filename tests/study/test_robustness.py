@@ -412,7 +412,7 @@ def make_posterior(gap, mean=50.0, half=5.0, **options):
     """What a search states: nothing is better than its answer by more than a gap."""
     options = {"near_optimal": (), "second_dip": (), "misfit": False, "confidence": 0.95} | options
     return SearchPosterior(
-        mean=mean, low=mean - half, high=mean + half, best_low=0.1, best_high=0.3, regret_gap=gap, **options
+        mean=mean, low=mean - half, high=mean + half, best_intervals={"gamma": (0.1, 0.3)}, regret_gap=gap, **options
     )
 
 

@@ -67,7 +67,8 @@ def test_the_optimum_is_found_anywhere_in_the_range(place):
         excess = float(compute_mean_regret(to_width(answer.value))) - LOWEST
         excess_shares.append(excess / LOWEST)
         covered.append(answer.posterior.misfit or excess <= answer.posterior.regret_gap)
-        assert among.low <= answer.posterior.best_low <= answer.value <= answer.posterior.best_high <= among.high
+        ((low, high),) = answer.posterior.best_intervals.values()
+        assert among.low <= low <= answer.value <= high <= among.high
     assert np.mean(excess_shares) < 0.1
     assert sum(covered) >= 6  # 95% of 8 less 4 standard errors are 5.1
 

@@ -48,7 +48,8 @@ def test_a_search_is_repeatable_and_uses_its_budget():
     assert first[-1] == repeated[-1]
     assert sum(sum(trial.size) for trial, _ in first[:-1]) == 150
     value, posterior = first[-1][1]
-    assert posterior.best_low <= value <= posterior.best_high
+    low, high = posterior.best_intervals["gamma"]
+    assert low <= value <= high
     assert posterior.low < posterior.mean < posterior.high
     assert posterior.regret_gap >= 0
 

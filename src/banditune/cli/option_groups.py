@@ -91,7 +91,7 @@ class OptionalProblemOptions(ProblemOptions):
 class SearchOptions(OptionGroup):
     """How to search."""
 
-    tuner: TunerOption = "two-part"
+    tuner: TunerOption = None
     validate: ValidateOption = None
     ranges: RangesOption = None
     fixed: FixedOption = None
@@ -102,7 +102,7 @@ class SearchOptions(OptionGroup):
 
         bounds = {} if limits is None else {name: value for name, value in vars(limits).items() if name != "precision"}
         return Search(
-            tuner=parse_tuner(self.tuner),
+            tuner=None if self.tuner is None else parse_tuner(self.tuner),
             validate=self.validate,
             ranges=parse_ranges(self.ranges),
             fixed=parse_fixed(self.fixed),

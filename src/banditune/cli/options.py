@@ -49,7 +49,13 @@ OptionalProblemOption = Annotated[
 ]
 
 
-TunerOption = Annotated[str, typer.Option(metavar="NAME", help="Registered tuner, options as notes:precision=0.05.")]
+TunerOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Registered tuner, options as notes:precision=0.05; by default two-part for one parameter, cma-es for several.",
+    ),
+]
 
 
 ArmsOption = Annotated[int | None, typer.Option(parser=parse_integer, help="Number of arms.")]

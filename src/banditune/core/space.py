@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 
@@ -58,6 +58,13 @@ class Range:
             value = self.low + unit * (self.high - self.low)
         return self.clip(value)
 
+    def scale_to_unit(self, value: float) -> float:
+        """Map a value of the range to the unit interval: the inverse of `scale_from_unit`, up to rounding."""
+        if self.scale == "log":
+            low, high = math.log(self.low), math.log(self.high)
+            return min(max((math.log(max(value, self.low)) - low) / (high - low), 0.0), 1.0)
+        return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
+
     def clip(self, value: float) -> float:
         """Return the nearest possible value in the range."""
         value = min(max(value, self.low), self.high)
@@ -68,6 +75,43 @@ class Range:
         if self.low <= value <= self.high:
             return self.clip(value)
         return float(round(value)) if self.integer else value
+
+
+@dataclass(frozen=True)
+class Space:
+    """The ranges of the parameters that are searched together. A row has a number for each, in this order.
+
+    Parameters
+    ----------
+    ranges : tuple of Range
+        A range for each parameter.
+    """
+
+    ranges: tuple[Range, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the parameters."""
+        return tuple(search_range.name for search_range in self.ranges)
+
+    @property
+    def textbook(self) -> tuple[float, ...]:
+        """The row of textbook values."""
+        return tuple(search_range.textbook for search_range in self.ranges)
+
+    def scale_from_unit(self, units: Sequence[float]) -> tuple[float, ...]:
+        """Map a point of the unit cube to a row."""
+        return tuple(
+            search_range.scale_from_unit(float(unit)) for search_range, unit in zip(self.ranges, units, strict=True)
+        )
+
+    def scale_to_unit(self, row: Sequence[float]) -> tuple[float, ...]:
+        """Map a row to a point of the unit cube."""
+        return tuple(search_range.scale_to_unit(value) for search_range, value in zip(self.ranges, row, strict=True))
+
+    def clip(self, row: Sequence[float]) -> tuple[float, ...]:
+        """Return the nearest possible row."""
+        return tuple(search_range.clip(value) for search_range, value in zip(self.ranges, row, strict=True))
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from banditune.core.errors import InvalidRequest
-from banditune.core.space import Range
 
 
 class Trial(NamedTuple):
@@ -14,15 +13,15 @@ class Trial(NamedTuple):
 
     Parameters
     ----------
-    values : tuple of float
-        The parameter values.
+    values : tuple of float, or tuple of tuple of float
+        The parameter values. A tuner of several parameters asks for rows, with a number for each parameter.
     size : int or tuple of int
         Number of instances. With one number all values are simulated on the same instances, and the tuner receives an
         array with a row per value. With a number per value each has its own instances, and the tuner receives a list of
         arrays.
     """
 
-    values: tuple[float, ...]
+    values: tuple[Any, ...]
     size: int | tuple[int, ...]
 
 
@@ -54,25 +53,27 @@ class SearchAnswer(NamedTuple):
 
     Parameters
     ----------
-    value : float
-        The best value that was found.
+    value : float or tuple of float
+        The best value that was found: a number, or a row if there are several parameters.
     posterior : SearchPosterior
         Statements of the search about its answer, such as the regret gap.
     """
 
-    value: float
+    value: Any
     posterior: Any
 
 
 class Tuner:
-    """A search for one parameter under a budget of simulated runs. It never exceeds the budget."""
+    """A search for the best parameters under a budget of simulated runs. It never exceeds the budget."""
 
     name: Any
+    max_parameters: ClassVar[int] = 1
+    """How many parameters it can search together. A tuner of one parameter is given its `Range`, others a `Space`."""
     accepts_goal = False
     """Whether `search` takes a `Goal` as its third argument, and stops once it is reached or `StopSearch` is thrown."""
 
-    def search(self, search_range: Range, budget: int) -> SearchGenerator:
-        """Search the range. Errors about the budget are raised before the first trial.
+    def search(self, search_range: Any, budget: int) -> SearchGenerator:
+        """Search a `Range`, or a `Space` if the tuner can search several parameters. Errors about the budget are raised before the first trial.
 
         A tuner that draws random numbers has a third argument `rng`, a NumPy generator that follows the study's seed.
         It must be the only source of random numbers, so that the same seed gives the same numbers.

@@ -180,9 +180,9 @@ def deploy_result(
     """
     if isinstance(tuning, Comparison):
         best = tuning.entries[0]
-        config, params, searched = best.recommended_policy, best.recommended_params, best.searched_range
+        config, params, searched = best.recommended_policy, best.recommended_params, best.searched_ranges
     elif isinstance(tuning, Tuning) and tuning.setup.policy is not None:
-        config, params, searched = tuning.setup.policy, tuning.params, tuning.searched_range
+        config, params, searched = tuning.setup.policy, tuning.params, tuning.searched_ranges
     else:
         raise InvalidRequest(
             f"a tuning or a comparison must be deployed, but got {type(tuning).__name__}.",

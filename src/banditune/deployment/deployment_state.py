@@ -22,10 +22,10 @@ STATE_FORMAT = "banditune deployed state"
 
 
 STATE_VERSION = 3
-"""Older versions are read too. Version 1 has no `rewards`; some states of version 2 have no `searched_range`."""
+"""Older versions are read too. Version 1 has no `rewards`; some states of version 2 have no `searched_ranges`."""
 
 
-OLD_FIELD_NAMES = {"stream_position": "drawn", "searched_range": "searched", "pending_pulls": "waiting"}
+OLD_FIELD_NAMES = {"stream_position": "drawn", "searched_ranges": "searched", "pending_pulls": "waiting"}
 """The names of fields in states of versions 1 and 2."""
 
 
@@ -107,7 +107,7 @@ class DeploymentState:
         The arms, retired ones included.
     rewards : {"real", "unit", "binary"}
         The kind of rewards that the parameters were tuned for: any, in [0, 1], or 0 and 1.
-    searched_range : mapping of str to (float, float)
+    searched_ranges : mapping of str to (float, float)
         Both ends of the range in which each parameter was tuned; empty where that is not known.
     """
 
@@ -119,7 +119,7 @@ class DeploymentState:
     stream_position: tuple[int, int]
     arms: tuple[ArmState, ...]
     rewards: str = "real"
-    searched_range: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    searched_ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Return the state as one JSON object. Numbers keep every bit."""
@@ -181,7 +181,7 @@ def parse_state(text: str) -> DeploymentState:
         _parse_stream_position(data["stream_position"]),
         tuple(_parse_arm(arm, old_names) for arm in arms),
         data["rewards"],
-        parse_range_limits(_require_object("searched_range", data["searched_range"])),
+        parse_range_limits(_require_object("searched_ranges", data["searched_ranges"])),
     )
     check_arm_states(state.arms)
     return state
@@ -191,10 +191,10 @@ def parse_range_limits(searched: Mapping[str, Any]) -> dict[str, tuple[float, fl
     """Return both ends of searched ranges as numbers."""
     limits = {}
     for name, ends in searched.items():
-        pair = _require_list("searched_range", list(ends) if isinstance(ends, tuple) else ends, 2)
+        pair = _require_list("searched_ranges", list(ends) if isinstance(ends, tuple) else ends, 2)
         if len(pair) != 2:
-            raise _make_field_error("searched_range", "two numbers per parameter", pair)
-        limits[str(name)] = _parse_number("searched_range", pair[0]), _parse_number("searched_range", pair[1])
+            raise _make_field_error("searched_ranges", "two numbers per parameter", pair)
+        limits[str(name)] = _parse_number("searched_ranges", pair[0]), _parse_number("searched_ranges", pair[1])
     return limits
 
 

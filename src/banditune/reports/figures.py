@@ -328,14 +328,17 @@ def _(result: Curve, axes: Any) -> None:
 
 @draw_result.register
 def _(result: Tuning, axes: Any) -> None:
-    name = result.searched_parameter
+    if result.importance:
+        draw_importance(result, axes)
+        return
+    (name,) = result.searched_parameters
     value = result.params[name]
     textbook = result.textbook_params[name]
-    if result.curve:
-        draw_regret_curve(result.curve, axes)
-    if span := find_best_span(result):
+    if curve := result.find_curve(name):
+        draw_regret_curve(curve, axes)
+    if span := find_best_span(result, name):
         axes.axvspan(*span[0], color=ORANGE, alpha=0.12, linewidth=0, label=span[1])
-    visited, means, sizes = summarise_visits(result)
+    visited, means, sizes = summarise_visits(result, name)
     axes.scatter(
         visited, means, s=sizes, color=GREY, alpha=0.55, linewidth=0, label="means of the search (area: runs)", zorder=3
     )
@@ -355,6 +358,21 @@ def _(result: Tuning, axes: Any) -> None:
     axes.set_ylabel("Bayes regret")
     axes.set_ylim(*choose_tuning_range(result))
     axes.legend(frameon=False)
+    axes.set_title(textwrap.fill(describe_setup(result.setup), 90), loc="left", fontsize=10)
+
+
+def draw_importance(result: Tuning, axes: Any) -> None:
+    """Draw the regret that each parameter adds if it alone has its textbook value."""
+    importance = result.importance or {}
+    labels = [
+        f"{name}: {format_number(result.params[name])}, textbook {format_number(result.textbook_params[name])}"
+        for name in importance
+    ]
+    added = list(importance.values())
+    axes.barh(labels, [one.mean for one in added], xerr=[compute_half_width(one) for one in added], color=ORANGE, capsize=3)
+    axes.invert_yaxis()
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.set_xlabel("regret added if this parameter alone has its textbook value")
     axes.set_title(textwrap.fill(describe_setup(result.setup), 90), loc="left", fontsize=10)
 
 

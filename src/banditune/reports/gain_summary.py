@@ -186,11 +186,13 @@ def explain_parameters(results: Sequence[Any]) -> Iterator[str]:
         tuning = result.tuning if isinstance(result, Backtest) else result
         if isinstance(tuning, Tuning):
             name = name_result(tuning.setup)
-            yield explain_parameter(name, tuning.params, tuning.textbook_params, tuning.searched_parameter)
+            for parameter in tuning.searched_parameters:
+                yield explain_parameter(name, tuning.params, tuning.textbook_params, parameter)
         elif isinstance(tuning, Comparison):
             best = tuning.entries[0]
             if best.gain is not None and best.textbook_params:
-                yield explain_parameter(best.policy, best.params, best.textbook_params, next(iter(best.params)))
+                for parameter in best.searched_ranges or best.params:
+                    yield explain_parameter(best.policy, best.params, best.textbook_params, parameter)
 
 
 def explain_parameter(policy: str, params: Mapping[str, float], textbook: Mapping[str, float], name: str) -> str:

@@ -33,7 +33,14 @@ from banditune.reports.text_formatting import (
     name_textbook_value,
     state_assumptions,
 )
-from banditune.reports.tuning_statements import describe_posterior, get_tuning_header, list_tuning_rows, state_gain
+from banditune.reports.tuning_statements import (
+    IMPORTANCE_HEADER,
+    describe_posterior,
+    get_tuning_header,
+    list_importance_rows,
+    list_tuning_rows,
+    state_gain,
+)
 from banditune.results.comparison_results import Comparison
 from banditune.results.estimates import Estimate
 from banditune.results.log_results import Backtest
@@ -84,6 +91,14 @@ def _(result: Estimate) -> str:
     return f"{format_number(result.mean)} +- {format_number(result.se)}"
 
 
+def list_importance_lines(result: Tuning) -> list[str]:
+    """List the lines on which of several parameters matter."""
+    if not result.importance:
+        return []
+    table = format_text_table([IMPORTANCE_HEADER, *list_importance_rows(result)])
+    return ["regret added if one parameter alone has its textbook value:", table, ""]
+
+
 @format_text.register
 def _(result: Tuning) -> str:
     answer = f"{format_params(result.params)} has regret {format_number(result.regret.mean)} on average"
@@ -100,6 +115,7 @@ def _(result: Tuning) -> str:
             "",
             *describe_lower_bound(result.lower_bound, result.regret.mean),
             *describe_posterior(result),
+            *list_importance_lines(result),
             *((*list_robustness_lines(result.robustness), "") if result.robustness else ()),
             *(Message("warning: {}", warning) for warning in result.notices),
             f"search: {result.setup.tuner_name}{describe_ranges(result.setup)}, "

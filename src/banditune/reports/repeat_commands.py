@@ -45,7 +45,7 @@ def _(result: Tuning) -> str | None:
         "confidence": result.posterior.confidence if result.posterior and result.posterior.confidence != 0.95 else None,
         "max-runs" if result.precision else "budget": result.budget,
         "validate": result.requested_validation_runs,
-        "curve": result.curve is not None,
+        "curve": bool(result.curves),
         "lower-bound": result.lower_bound is not None,
         "robustness": result.robustness is not None,
     }
@@ -64,11 +64,11 @@ def _(result: Curve) -> str | None:
 
 @compose_command.register
 def _(result: Comparison) -> str | None:
-    assert result.setup.tuner is not None
     # Entries are sorted, best first. The original order matters only without common random numbers.
     if not result.setup.common_random_numbers:
         return None
-    options = {"tuner": format_spec(result.setup.tuner), "budget": result.budget, "validate": result.validation_runs}
+    tuner = format_spec(result.setup.tuner) if result.setup.tuner else None
+    options = {"tuner": tuner, "budget": result.budget, "validate": result.validation_runs}
     options["lower-bound"] = result.lower_bound is not None
     return join_command(
         "compare",

@@ -47,10 +47,10 @@ def list_searched_ranges(result: ResultRecord) -> Mapping[str, tuple[float, ...]
         return {
             f"{name} of {entry.policy}": ends
             for entry in result.entries
-            for name, ends in (entry.searched_range or {}).items()
+            for name, ends in (entry.searched_ranges or {}).items()
         }
     if isinstance(result, Tuning):
-        return result.searched_range or {}
+        return result.searched_ranges or {}
     return result.setup.ranges or {} if isinstance(result, Curve) else {}
 
 

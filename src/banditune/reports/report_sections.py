@@ -23,9 +23,11 @@ from banditune.reports.text_formatting import (
     state_assumptions,
 )
 from banditune.reports.tuning_statements import (
+    IMPORTANCE_HEADER,
     describe_baseline,
     describe_posterior,
     get_tuning_header,
+    list_importance_rows,
     list_tuning_rows,
 )
 from banditune.results.comparison_results import Comparison
@@ -41,6 +43,7 @@ TABLE_QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 def make_tuning_sections(result: Tuning) -> tuple[ReportSection, ...]:
     """Make all sections on a tuning except how to repeat it."""
+    first, *others = result.searched_parameters
     return (
         *make_notes_section("Warnings", result.notices),
         ReportSection(
@@ -53,10 +56,11 @@ def make_tuning_sections(result: Tuning) -> tuple[ReportSection, ...]:
                 *format_sentences([state_assumptions(result.setup)]),
                 *format_lower_bound_sentences(result.lower_bound, result.regret.mean),
             ),
-            result_plots.make_tuning_plot(result),
+            result_plots.make_tuning_plot(result, first),
             ReportTable(get_tuning_header(result), tuple(list_tuning_rows(result))),
         ),
-        *(make_curve_table_section(result.curve) if result.curve else ()),
+        *make_parameter_sections(result),
+        *(section for curve in result.curves for section in make_curve_table_section(curve)),
         *(make_robustness_sections(result.robustness) if result.robustness else ()),
         *make_distribution_sections(
             [("tuned", result.distribution), (name_baseline(result), result.textbook_distribution)]
@@ -69,9 +73,27 @@ def make_tuning_sections(result: Tuning) -> tuple[ReportSection, ...]:
                 f"{len(result.trials):,} trial{'s' * (len(result.trials) != 1)}.",
                 *describe_search_knowledge(result),
             ),
-            search_plots.make_search_plot(result),
+            search_plots.make_search_plot(result, first),
+        ),
+        *(
+            ReportSection(f"Where the search looked: {name}", (), search_plots.make_search_plot(result, name))
+            for name in others
         ),
     )
+
+
+def make_parameter_sections(result: Tuning) -> Iterator[ReportSection]:
+    """Make the sections on several parameters: which of them matter, and the regret over each one."""
+    if not result.importance:
+        return
+    yield ReportSection(
+        "Which parameters matter",
+        ("The regret that is added if this parameter alone has its textbook value, on the same fresh instances.",),
+        None,
+        ReportTable(IMPORTANCE_HEADER, tuple(list_importance_rows(result))),
+    )
+    for name in result.searched_parameters[1:]:
+        yield ReportSection(f"Regret over {name}", (), result_plots.make_tuning_plot(result, name))
 
 
 def describe_option_sources(setup: StudySetup, baseline: Mapping[str, Any] | None = None) -> Iterator[str]:
@@ -108,10 +130,12 @@ def describe_search_knowledge(result: Tuning) -> Iterator[str]:
 
 
 def make_parameter_figure(result: Tuning) -> tuple[str, str, str]:
-    """Make the key figure of the tuned value, with the baseline beside it."""
-    name = result.searched_parameter
-    value = result.params[name]
-    return name, format_number(value), f"{name_baseline(result)}: {format_number(result.textbook_params[name])}"
+    """Make the key figure of the tuned values, with the baseline beside them."""
+    names = result.searched_parameters
+    tuned, textbook = (
+        ", ".join(format_number(params[name]) for name in names) for params in (result.params, result.textbook_params)
+    )
+    return ", ".join(names), tuned, f"{name_baseline(result)}: {textbook}"
 
 
 def list_tuning_figures(result: Tuning) -> Iterator[tuple[str, str, str]]:

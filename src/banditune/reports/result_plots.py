@@ -37,21 +37,21 @@ def choose_tuning_range(result: Tuning) -> tuple[float, float]:
     return choose_regret_range([(estimate.low, estimate.high) for estimate in (result.regret, result.textbook_regret)])
 
 
-def make_tuning_plot(result: Tuning) -> PlotSpec:
-    """Make the plot of regret over the parameter.
+def make_tuning_plot(result: Tuning, name: str) -> PlotSpec:
+    """Make the plot of regret over a parameter.
 
     It shows the curve if there is one, the means of the search, the tuned value and the baseline.
     """
-    name = result.searched_parameter
+    curve = result.find_curve(name)
     value = result.params[name]
     textbook = result.textbook_params[name]
     baseline_name = name_baseline(result)
-    visited, means, _ = summarise_visits(result)
+    visited, means, _ = summarise_visits(result, name)
     bottom, top = choose_tuning_range(result)
     marks = [
-        *make_posterior_marks(result),
-        *(make_curve_marks(result.curve) if result.curve else ()),
-        make_search_mark(result),
+        *make_posterior_marks(result, name),
+        *(make_curve_marks(curve) if curve else ()),
+        make_search_mark(result, name),
         *make_lower_bound_marks(result.lower_bound, "horizontal", result.regret.mean),
         make_estimate_mark(
             BLACK_COLOUR,
@@ -62,10 +62,10 @@ def make_tuning_plot(result: Tuning) -> PlotSpec:
         ),
         make_estimate_mark(TUNED_COLOUR, "tuned", value, f"tuned: {name} = {format_number(value)}", result.regret),
     ]
-    values = [value, textbook, *visited.tolist(), *(result.curve.values.tolist() if result.curve else ())]
+    values = [value, textbook, *visited.tolist(), *(curve.values.tolist() if curve else ())]
     heights = [
         *means.tolist(),
-        *(result.curve.mean.tolist() if result.curve else ()),
+        *(curve.mean.tolist() if curve else ()),
         *([result.lower_bound.regret] if result.lower_bound else ()),
     ]
     log_low = 0.8 * min([height for height in heights if height > 0] + [max(result.regret.mean, 1e-300)])
@@ -77,7 +77,7 @@ def make_tuning_plot(result: Tuning) -> PlotSpec:
     y = PlotAxis("Bayes regret", bottom, top, log_low if result.regret.mean > 0 else None)
     return PlotSpec(
         about,
-        make_axis(name, values, log=has_log_axis(result), margin=0.02),
+        make_axis(name, values, log=has_log_axis(result, name), margin=0.02),
         y,
         tuple(marks),
         (value, result.regret.mean),

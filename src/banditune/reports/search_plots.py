@@ -31,9 +31,12 @@ MAX_DOTS, BATCH_COUNT = 1000, 50
 """A search of more dots than `MAX_DOTS` is drawn in `BATCH_COUNT` batches of trials."""
 
 
-def summarise_visits(result: Tuning) -> tuple[Any, Any, Any]:
-    """Return the values that the search simulated, their means, and areas that grow with the runs."""
-    values = np.concatenate([trial.values for trial in result.trials])
+def summarise_visits(result: Tuning, name: str) -> tuple[Any, Any, Any]:
+    """Return a parameter's values that the search simulated, their means, and areas that grow with the runs.
+
+    With several parameters, the others differ from value to value.
+    """
+    values = np.concatenate(list_visited_values(result, name))
     sums = np.concatenate([trial.mean * trial.runs for trial in result.trials])
     sizes = np.concatenate([trial.runs for trial in result.trials])
     values, which = np.unique(values, return_inverse=True)
@@ -43,52 +46,62 @@ def summarise_visits(result: Tuning) -> tuple[Any, Any, Any]:
     return values[often], means[often], 15 + 150 * sizes[often] / sizes.max()
 
 
-def make_search_mark(result: Tuning) -> PlotMark:
+def list_visited_values(result: Tuning, name: str) -> list[FloatArray]:
+    """List the values of a parameter in each trial."""
+    column = result.searched_parameters.index(name)
+    return [trial.rows[:, column] for trial in result.trials]
+
+
+def make_search_mark(result: Tuning, name: str) -> PlotMark:
     """Mark the means of the search, with areas that grow with the runs."""
-    name = result.searched_parameter
-    values, means, areas = summarise_visits(result)
+    values, means, areas = summarise_visits(result, name)
     tips = tuple(
         f"{name} = {format_number(value)}, regret {format_number(mean)} in the search"
         for value, mean in zip(values.tolist(), means.tolist(), strict=True)
     )
     radius = tuple((0.55 * np.sqrt(areas)).tolist())
     return PlotMark(
-        "dots", GREY_COLOUR, "means of the search (area: runs)", tuple(values), tuple(means), radius=radius, tips=tips
+        "dots", GREY_COLOUR, label_search_means(result), tuple(values), tuple(means), radius=radius, tips=tips
     )
 
 
-def make_posterior_marks(result: Tuning) -> tuple[PlotMark, ...]:
+def label_search_means(result: Tuning) -> str:
+    """Label the means of the search."""
+    others = "; other parameters vary" if len(result.searched_parameters) > 1 else ""
+    return f"means of the search (area: runs{others})"
+
+
+def make_posterior_marks(result: Tuning, name: str) -> tuple[PlotMark, ...]:
     """Mark the interval of the best value, if the search states one."""
-    span = find_best_span(result)
+    span = find_best_span(result, name)
     return () if span is None else (PlotMark("span", TUNED_COLOUR, span[1], x=span[0]),)
 
 
-def find_best_span(result: Tuning) -> tuple[tuple[float, float], str] | None:
+def find_best_span(result: Tuning, name: str) -> tuple[tuple[float, float], str] | None:
     """Return the interval of the best value and its label; None if the search states none or a very wide one."""
     posterior = result.posterior
-    if (
-        posterior is None
-        or posterior.misfit
-        or compute_searched_share(result, posterior.best_low, posterior.best_high) >= VAGUE_SHARE
-    ):
+    if posterior is None or posterior.misfit:
         return None
-    name = result.searched_parameter
+    low, high = posterior.best_intervals[name]
+    if compute_searched_share(result, name, low, high) >= VAGUE_SHARE:
+        return None
     label = f"the best {posterior.describe_range(name)}" if posterior.unexplored else "the best"
-    return (posterior.best_low, posterior.best_high), f"{label} lies here ({100 * posterior.confidence:g}% sure)"
+    return (low, high), f"{label} lies here ({100 * posterior.confidence:g}% sure)"
 
 
-def compute_searched_share(result: Tuning, low: float, high: float) -> float:
+def compute_searched_share(result: Tuning, name: str, low: float, high: float) -> float:
     """Return the share of the searched range between two values, on the scale of the axis."""
-    values = np.concatenate([trial.values for trial in result.trials])
+    values = np.concatenate(list_visited_values(result, name))
     ends = np.array([low, high, values.min(), values.max()])
-    if has_log_axis(result) and ends.min() > 0:
+    if has_log_axis(result, name) and ends.min() > 0:
         ends = np.log(ends)
     return float((ends[1] - ends[0]) / (ends[3] - ends[2])) if ends[3] > ends[2] else 0.0
 
 
-def has_log_axis(result: Tuning) -> bool:
-    """Return whether the parameter has a logarithmic axis."""
-    return bool(result.curve and result.curve.log_scale)
+def has_log_axis(result: Tuning, name: str) -> bool:
+    """Return whether a parameter has a logarithmic axis."""
+    curve = result.find_curve(name)
+    return bool(curve and curve.log_scale)
 
 
 @dataclass(frozen=True)
@@ -115,11 +128,10 @@ class TrialBatch:
         )
 
 
-def make_search_plot(result: Tuning) -> PlotSpec:
+def make_search_plot(result: Tuning, name: str) -> PlotSpec:
     """Make the plot of the values that each trial visited, and the band that holds most of its runs."""
-    name = result.searched_parameter
     value = result.params[name]
-    batches = batch_trials(result.trials)
+    batches = batch_trials(result.trials, result.searched_parameters.index(name))
     visited = make_visited_mark(name, batches)
     lows, highs = zip(*map(find_middle_values, batches), strict=True)
     ends = tuple(float(batch.last_trial) for batch in batches)
@@ -137,7 +149,7 @@ def make_search_plot(result: Tuning) -> PlotSpec:
     return PlotSpec(
         about,
         across,
-        make_axis(name, [*visited.y, value], log=has_log_axis(result), margin=0.05),
+        make_axis(name, [*visited.y, value], log=has_log_axis(result, name), margin=0.05),
         marks,
         (ends[-1], value),
     )
@@ -161,15 +173,15 @@ def make_visited_mark(name: str, batches: Sequence[TrialBatch]) -> PlotMark:
     )
 
 
-def batch_trials(trials: Sequence[TrialResult]) -> list[TrialBatch]:
-    """Return each trial by itself, or merge neighbouring trials and values if there would be too many dots."""
-    crowded = sum(len(trial.values) for trial in trials) > MAX_DOTS
+def batch_trials(trials: Sequence[TrialResult], column: int = 0) -> list[TrialBatch]:
+    """Batch the values of a parameter, the one in this column. Return each trial by itself, or merge neighbouring trials and values if there would be too many dots."""
+    crowded = sum(len(trial.rows) for trial in trials) > MAX_DOTS
     step = math.ceil(len(trials) / BATCH_COUNT) if crowded else 1
     limit = MAX_DOTS // math.ceil(len(trials) / step) if crowded else MAX_DOTS
     batches = []
     for first in range(0, len(trials), step):
         batch = trials[first : first + step]
-        values, which = np.unique(np.concatenate([trial.values for trial in batch]), return_inverse=True)
+        values, which = np.unique(np.concatenate([trial.rows[:, column] for trial in batch]), return_inverse=True)
         runs = np.bincount(which, np.concatenate([trial.runs for trial in batch])).astype(float)
         batches.append(TrialBatch(first + 1, first + len(batch), *merge_neighbours(values, runs, limit)))
     return batches

@@ -42,7 +42,8 @@ def describe_posterior(result: Tuning) -> Iterator[str]:
     posterior = result.posterior
     if posterior is None:
         return
-    name = result.searched_parameter
+    names = result.searched_parameters
+    name = names[0]
     if posterior.misfit:
         precision = describe_requested_precision(result)
         yield Message("the search cannot state its confidence: see the warning about its curves{}", precision)
@@ -55,11 +56,13 @@ def describe_posterior(result: Tuning) -> Iterator[str]:
     )
     sure = f"{100 * posterior.confidence:g}% sure{alone}: "
     share = f"{posterior.regret_gap / max(abs(posterior.mean), 1e-300):.1%} of {format_number(posterior.mean)}"
-    nothing = f"no {posterior.describe_range(name)}" if posterior.unexplored else "no other value"
+    others = "no other value" if len(names) == 1 else "no other values"
+    nothing = f"no {posterior.describe_range(name)}" if posterior.unexplored else others
     gap = Message("{} ({}{})", format_number(posterior.regret_gap), share, describe_requested_precision(result))
-    yield Message("{}{} is better by more than {}", sure, nothing, gap)
-    best = f"{format_number(posterior.best_low)} and {format_number(posterior.best_high)}"
-    yield f"{indent}the best {posterior.describe_range(name)} is between {best}"
+    yield Message("{}{} {} better by more than {}", sure, nothing, "is" if len(names) == 1 else "are", gap)
+    for parameter, (low, high) in posterior.best_intervals.items():
+        best = f"{format_number(low)} and {format_number(high)}"
+        yield f"{indent}the best {posterior.describe_range(parameter)} is between {best}"
     if posterior.near_optimal:
         low, high, region_share = posterior.near_optimal
         of = f" of any {posterior.describe_range(name)}" if posterior.unexplored else ""
@@ -70,6 +73,17 @@ def describe_posterior(result: Tuning) -> Iterator[str]:
         f"{format_number(posterior.high)}"
     )
     yield ""
+
+
+IMPORTANCE_HEADER = ("parameter", "tuned", "textbook", "regret added", "std. error", "95% interval")
+"""The header of the rows of `list_importance_rows`."""
+
+
+def list_importance_rows(result: Tuning) -> Iterator[tuple[str, ...]]:
+    """List, for each of several parameters, the regret that is added if it alone has its textbook value."""
+    for name, added in (result.importance or {}).items():
+        values = (format_number(params[name]) for params in (result.params, result.textbook_params))
+        yield name, *values, *format_estimate_cells(added)
 
 
 def describe_requested_precision(result: Tuning) -> str:

@@ -56,7 +56,7 @@ class ComparisonEntry(ResultRecord):
         Why the policy was not tuned; empty if it was.
     not_backtested_reason : str
         Why `backtest` cannot evaluate the policy; empty if it can.
-    searched_range : mapping of str to (float, float), or None
+    searched_ranges : mapping of str to (float, float), or None
         Both ends of the range that was searched.
     """
 
@@ -76,7 +76,7 @@ class ComparisonEntry(ResultRecord):
     posterior: SearchPosterior | None = None
     not_tuned_reason: str = ""
     not_backtested_reason: str = ""
-    searched_range: Mapping[str, tuple[float, ...]] | None = None
+    searched_ranges: Mapping[str, tuple[float, ...]] | None = None
 
     def __post_init__(self) -> None:
         check_option_sources(self.policy_config, self.from_problem)

@@ -256,7 +256,7 @@ def convert_to_type(kind: Any, value: Any) -> Any:
         (member,) = (candidate for candidate in members if candidate is not NoneType)
         return None if value is None else convert_to_type(member, value)
     if kind == FloatArray:
-        return freeze_floats([convert_to_type(float, item) for item in _check_type(list, value)])
+        return _decode_floats(_check_type(list, value))
     if kind is float:
         return NON_FINITE_VALUES[value] if value in NON_FINITE_VALUES else _check_type(int | float, value)
     if get_origin(kind) is tuple:
@@ -272,6 +272,15 @@ def convert_to_type(kind: Any, value: Any) -> Any:
             raise TypeError
         return decode_record(value)
     return _check_type(kind, value)
+
+
+def _decode_floats(values: list[Any]) -> FloatArray:
+    """Decode an array: numbers, or rows of as many numbers each."""
+    kind = FloatArray if values and isinstance(values[0], list) else float
+    rows = [convert_to_type(kind, item) for item in values]
+    if kind is not float and len({len(row) for row in rows}) > 1:
+        raise TypeError
+    return freeze_floats(rows)
 
 
 def _decode_notice(value: Any) -> Notice:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from banditune.core.arrays import FloatArray
@@ -62,20 +62,20 @@ class SearchPosterior(ResultRecord):
         The lower end of the interval of that regret.
     high : float
         The upper end of the interval of that regret.
-    best_low : float
-        The lower end of the interval that holds the best value.
-    best_high : float
-        The upper end of the interval that holds the best value.
+    best_intervals : mapping of str to (float, float)
+        For each parameter that was searched, the interval that holds its best value.
     regret_gap : float
-        No other value has a regret that is lower than the answer's by more than this.
-    near_optimal : tuple of float
-        Two values and a share: between them, every regret is within this share of the lowest. Empty where unknown.
-    second_dip : tuple of float
-        Three values of which the middle one has the highest regret, if the curve has more than one dip; else empty.
+        No other value has a regret that is lower than the answer's by more than this. With several parameters: no other
+        values of all of them.
     misfit : bool
         Whether no curve fits the runs. Then no statement is to be trusted.
     confidence : float
         The probability with which each statement holds.
+    near_optimal : tuple of float
+        Two values and a share: between them, every regret is within this share of the lowest. Empty where unknown, and
+        with several parameters.
+    second_dip : tuple of float
+        Three values of which the middle one has the highest regret, if the curve has more than one dip; else empty.
     unexplored : tuple of float
         The lower end of the range and the smallest value that the statements cover; mostly empty. It is given if the
         regret between them may be lowest and no run was made there.
@@ -84,13 +84,12 @@ class SearchPosterior(ResultRecord):
     mean: float
     low: float
     high: float
-    best_low: float
-    best_high: float
+    best_intervals: Mapping[str, tuple[float, float]]
     regret_gap: float
-    near_optimal: tuple[float, ...]
-    second_dip: tuple[float, ...]
     misfit: bool
     confidence: float
+    near_optimal: tuple[float, ...] = ()
+    second_dip: tuple[float, ...] = ()
     unexplored: tuple[float, ...] = ()
 
     def describe_range(self, name: str) -> str:
@@ -124,35 +123,35 @@ class TrialResult(ResultRecord):
 
     Attributes
     ----------
-    values : array of float
-        The values of the parameter.
+    rows : array of float
+        The values of the parameters, a row for each that was simulated and a column for each parameter.
     mean : array of float
-        The mean regret of each value.
+        The mean regret of each row.
     se : array of float
         The standard error of each mean; NaN for a single run.
     runs : tuple of int
-        The number of runs of each value.
+        The number of runs of each row.
     """
 
-    values: FloatArray
+    rows: FloatArray
     mean: FloatArray
     se: FloatArray
     runs: tuple[int, ...]
 
     @classmethod
-    def from_regrets(cls, values: Sequence[float], regrets: Sequence[FloatArray]) -> TrialResult:
+    def from_regrets(cls, rows: Sequence[Sequence[float]], regrets: Sequence[FloatArray]) -> TrialResult:
         """Summarise the regrets of a trial.
 
         Parameters
         ----------
-        values : sequence of float
-            The values of the parameter.
+        rows : sequence of sequence of float
+            The values of the parameters, a row for each that was simulated.
         regrets : sequence of array
-            The regrets of the runs of each value.
+            The regrets of the runs of each row.
         """
         means, errors = [row.mean() for row in regrets], [compute_standard_error(row) for row in regrets]
         return cls(
-            values=freeze_floats(values),
+            rows=freeze_floats(rows),
             mean=freeze_floats(means),
             se=freeze_floats(errors),
             runs=tuple(map(len, regrets)),
@@ -160,9 +159,9 @@ class TrialResult(ResultRecord):
 
     @property
     def total_runs(self) -> int:
-        """The number of runs of all values together."""
+        """The number of runs of all rows together."""
         return sum(self.runs)
 
     def __repr__(self) -> str:
-        rows = zip(self.values, self.mean, self.runs, strict=True)
-        return ", ".join(f"{value:.4g}: {mean:.4g} ({runs})" for value, mean, runs in rows)
+        rows = zip(self.rows, self.mean, self.runs, strict=True)
+        return "; ".join(f"{', '.join(f'{value:.4g}' for value in row)}: {mean:.4g} ({runs})" for row, mean, runs in rows)

@@ -117,7 +117,7 @@ class StudySetup(ResultRecord):
     @property
     def tuner_name(self) -> str:
         """The name of the search method; "none" where there was none."""
-        return str(self.tuner["name"]) if self.tuner else "none"
+        return str(self.tuner["name"]) if self.tuner else "each policy's default tuner"
 
     def __repr__(self) -> str:
         name = self.policy["name"] if self.policy else "several policies"

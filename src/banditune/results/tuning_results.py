@@ -153,8 +153,8 @@ class Tuning(ResultRecord):
         Whether it was reached; None where none was requested or the search states nothing.
     notices : tuple of Notice
         Sentences about what may mislead.
-    curve : Curve or None
-        The regret curve, if it was requested.
+    curves : tuple of Curve
+        If they were requested: the regret curve of each parameter. The other parameters have their tuned values there.
     setup : StudySetup
         What is needed to repeat the result.
     lower_bound : LowerBound or None
@@ -169,8 +169,11 @@ class Tuning(ResultRecord):
         The regret on other problems than the expected one, if it was requested.
     textbook_policy : mapping or None
         The textbook policy. It differs from the tuned policy only in noise and prior that come from the problem.
-    searched_range : mapping of str to (float, float), or None
-        Both ends of the range that was searched.
+    searched_ranges : mapping of str to (float, float), or None
+        Both ends of each range that was searched.
+    importance : mapping of str to Estimate, or None
+        With several parameters: the regret that is added if this parameter alone has its textbook value, paired by
+        instance.
     """
 
     params: Mapping[str, float]
@@ -186,7 +189,7 @@ class Tuning(ResultRecord):
     precision: float | None
     precision_reached: bool | None
     notices: tuple[Notice, ...]
-    curve: Curve | None
+    curves: tuple[Curve, ...]
     setup: StudySetup
     lower_bound: LowerBound | None = None
     distribution: RegretDistribution | None = None
@@ -194,7 +197,8 @@ class Tuning(ResultRecord):
     requested_validation_runs: int | None = None
     robustness: RobustnessReport | None = None
     textbook_policy: Mapping[str, Any] | None = None
-    searched_range: Mapping[str, tuple[float, ...]] | None = None
+    searched_ranges: Mapping[str, tuple[float, ...]] | None = None
+    importance: Mapping[str, Estimate] | None = None
 
     def __post_init__(self) -> None:
         if not self.params or set(self.params) != set(self.textbook_params):
@@ -205,9 +209,29 @@ class Tuning(ResultRecord):
             )
 
     @property
-    def searched_parameter(self) -> str:
-        """The name of the parameter that was searched; the others were fixed."""
-        return next(name for name in self.params if name not in (self.setup.fixed or {}))
+    def searched_parameters(self) -> tuple[str, ...]:
+        """The names of the parameters that were searched; the others were fixed."""
+        return tuple(name for name in self.params if name not in (self.setup.fixed or {}))
+
+    @property
+    def curve(self) -> Curve | None:
+        """The regret curve of the first parameter, if it was requested."""
+        return next(iter(self.curves), None)
+
+    def find_curve(self, name: str) -> Curve | None:
+        """Return the regret curve of a parameter, if it was requested.
+
+        Parameters
+        ----------
+        name : str
+            The name of the parameter.
+
+        Returns
+        -------
+        Curve or None
+            The curve.
+        """
+        return next((curve for curve in self.curves if curve.parameter == name), None)
 
     def export_params(self, library: str) -> ExportedPolicy:
         """Export the tuned parameter to another library; see `adapters.export_params`.
@@ -233,7 +257,7 @@ class Tuning(ResultRecord):
         return exported
 
     def to_pandas(self) -> Any:
-        """Return a pandas data frame with one row per trial and value.
+        """Return a pandas data frame with one row per trial and simulated row of parameters.
 
         Raises
         ------
@@ -241,11 +265,11 @@ class Tuning(ResultRecord):
             If pandas is not installed.
         """
         rows = [
-            (number, value, mean, se, runs)
+            (number, *row, mean, se, runs)
             for number, trial in enumerate(self.trials)
-            for value, mean, se, runs in zip(trial.values, trial.mean, trial.se, trial.runs, strict=True)
+            for row, mean, se, runs in zip(trial.rows, trial.mean, trial.se, trial.runs, strict=True)
         ]
-        columns = ["trial", self.searched_parameter, "mean", "se", "runs"]
+        columns = ["trial", *self.searched_parameters, "mean", "se", "runs"]
         return make_data_frame(dict(zip(columns, zip(*rows, strict=True), strict=True)))
 
     def deploy(self, policy: Any = None, **options: Any) -> Any:

@@ -40,15 +40,15 @@ class SimulationSpec:
     fixed: tuple[tuple[str, float], ...] = ()
 
     def complete_rows(self, params: Any) -> Any:
-        """Fill in the fixed parameters if rows hold only the searched one."""
+        """Fill in the fixed parameters if rows hold only the searched ones."""
         if not self.fixed:
             return params
         rows = np.asarray(params, np.float64)
         names = [parameter.name for parameter in self.policy.parameters]
         if rows.shape[1] == len(names):
             return rows
-        fixed = dict(self.fixed)
-        return np.stack([np.full(len(rows), fixed[name]) if name in fixed else rows[:, 0] for name in names], axis=1)
+        fixed, searched = dict(self.fixed), iter(rows.T)
+        return np.stack([np.full(len(rows), fixed[name]) if name in fixed else next(searched) for name in names], axis=1)
 
     def __post_init__(self) -> None:
         check_options_resolved(self.policy)

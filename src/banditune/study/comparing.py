@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from itertools import compress
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
@@ -25,19 +24,18 @@ from banditune.storage.stored_simulator import StoredSimulator, check_storable
 from banditune.study.exact_values import find_lower_bound
 from banditune.study.hold_out import HoldOutSplit, has_hold_out, split_spec
 from banditune.study.notices import collect_notices
-from banditune.study.parameter_effect import choose_probe_values, note_no_effect
+from banditune.study.parameter_effect import list_parameters_without_effect
 from banditune.study.parameter_values import (
     assign_fixed,
     assign_ranges,
     complete_row,
-    describe_searched_range,
+    describe_searched_ranges,
     explain_not_backtested,
     explain_not_tuned,
     get_searched_values,
-    list_searched_ranges,
     make_textbook_row,
     name_params,
-    resolve_only_range,
+    resolve_space,
 )
 from banditune.study.policy_names import name_notices, number_duplicates
 from banditune.study.problem_notices import note_problem
@@ -80,7 +78,7 @@ def compare(
     Parameters
     ----------
     policies : sequence of Policy
-        Two policies or more. A policy without exactly one parameter to search uses its textbook values; its entry says why.
+        Two policies or more. A policy without a parameter to search is not tuned; its entry says why.
         If a tuned value is significantly worse than the textbook value, the textbook value takes its place.
     problem : Problem
         The distribution of problem instances that is expected.
@@ -124,7 +122,7 @@ def compare(
     check_settings(search=search, simulation=simulation, run=run)
     check_unused("compare", search, "confidence", "max_runs", "max_time")
     included = check_include(include, get_args(IncludeBound))
-    tuner, budget, validate = resolve_tuner(search.tuner), check_count("budget", budget), search.validate or 1000
+    budget, validate = check_count("budget", budget), search.validate or 1000
     check_regret_memory(budget)
     if not isinstance(policies, Sequence) or len(policies) < 2:
         raise make_argument_error("policies", "wrong-type", f"must be two policies or more, but got {policies!r}.")
@@ -143,15 +141,16 @@ def compare(
     ]
     check_storable(run.store, *specs)
     executor = resolve_executor(run, *specs)
-    tuners = [tuner if len(list_searched_ranges(spec)) == 1 else None for spec in specs]
-    for spec in compress(specs, tuners):
-        check_search(tuner, resolve_only_range(spec), budget)
+    tuners = [_resolve_tuner_of(search.tuner, spec) for spec in specs]
+    for spec, policy_tuner in zip(specs, tuners, strict=True):
+        if policy_tuner:
+            check_search(policy_tuner, resolve_space(spec), budget)
     lower_bound = find_lower_bound(problem, specs[0].horizon, resolve_lower_bound_choice(included))
     fresh = range(FIRST_VALIDATION_INSTANCE, FIRST_VALIDATION_INSTANCE + validate)
     with StoredSimulator(executor, run.store) as simulator:
         candidates, rerun = _simulate_policies(specs, tuners, budget, fresh, simulator, run.progress)
     setup = replace(
-        make_study_setup(specs[0], tuner, several=True),
+        make_study_setup(specs[0], _find_common_tuner(tuners), several=True),
         ranges={name: ends for policy_ranges in ranges for name, ends in policy_ranges.items()} or None,
         fixed={name: value for policy_fixed in fixed for name, value in policy_fixed.items()} or None,
     )
@@ -165,6 +164,18 @@ def compare(
         notices=(*note_problem(specs[0]), *_list_policy_notices(candidates)),
         best_rerun=rerun,
     )
+
+
+def _resolve_tuner_of(tuner: Tuner | None, spec: SimulationSpec) -> Tuner | None:
+    """Return the tuner of a policy: the given one, or the default for its parameters; None if nothing is searched."""
+    parameters = 0 if explain_not_tuned(spec) else len(resolve_space(spec).ranges)
+    return resolve_tuner(tuner, parameters) if parameters else None
+
+
+def _find_common_tuner(tuners: Sequence[Tuner | None]) -> Tuner | None:
+    """Return the tuner of all policies that are tuned; None if they have different ones by default."""
+    used = {tuner.name: tuner for tuner in tuners if tuner}
+    return next(iter(used.values())) if len(used) == 1 else None
 
 
 class _ValidatedPolicy(NamedTuple):
@@ -240,15 +251,15 @@ def _tune_and_validate(
     """Tune a policy if there is a tuner, and simulate it and the textbook policy on fresh instances."""
     unrepeatable = tuple(note_unrepeatable_runs(spec))
     params, spent, posterior, split = make_textbook_row(spec), 0, None, split_spec(spec)
-    search_range = resolve_only_range(spec) if tuner else None
-    if tuner and search_range:
-        answer, trials = run_search(split.search_spec, tuner, search_range, budget, simulator, counter)
+    space = resolve_space(spec) if tuner else None
+    if tuner and space:
+        answer, trials = run_search(split.search_spec, tuner, space, budget, simulator, counter)
         params, spent, posterior = (
             complete_row(spec, answer.value),
             sum(trial.total_runs for trial in trials),
             answer.posterior,
         )
-    value = float(get_searched_values(spec, params[None, :])[0])
+    row = get_searched_values(spec, params[None, :])[0].tolist() if space else []
     both = np.array([params, make_textbook_row(spec)])
     candidate = simulate_both(split.validation_spec, both, fresh, simulator, counter, 2 * number)
     tuned, textbook = split.reduce_validation(candidate, fresh)
@@ -256,19 +267,12 @@ def _tune_and_validate(
     distribution = RegretDistribution.from_sample(
         candidate[0], FIRST_VALIDATION_INSTANCE if spec.common_random_numbers or number == 0 else None, tuned
     )
-    no_effect = None
-    if search_range:
-        no_effect = note_no_effect(
-            split.validation_spec,
-            search_range.name,
-            choose_probe_values(search_range, value),
-            fresh,
-            simulator,
-            counter,
-        )
-    posterior = None if no_effect else posterior
+    no_effect: tuple[Notice, ...] = ()
+    if space:
+        no_effect = list_parameters_without_effect(split.validation_spec, row, fresh, simulator, counter)
+    posterior = None if len(no_effect) == len(row) else posterior
     end_advantage = validate_unexplored_end(split, posterior, tuned, fresh, simulator, counter, 2 * number)
-    warnings = collect_notices(spec, search_range, value, posterior, tuned, textbook, end_advantage, no_effect)
+    warnings = collect_notices(spec, space, row, posterior, tuned, textbook, end_advantage, no_effect)
     return _ValidatedPolicy(
         name, split, params, posterior, spent, tuned, textbook, distribution, number, (*unrepeatable, *warnings)
     )
@@ -302,5 +306,5 @@ def _make_entry(candidate: _ValidatedPolicy, lead: FloatArray) -> ComparisonEntr
         posterior=candidate.posterior,
         not_tuned_reason=why,
         not_backtested_reason=explain_not_backtested(spec),
-        searched_range=None if why else describe_searched_range(spec),
+        searched_ranges=None if why else describe_searched_ranges(spec),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from statistics import NormalDist
 
 import numpy as np
@@ -12,7 +12,7 @@ from banditune.core.arrays import FloatArray
 from banditune.core.descriptions import make_label
 from banditune.core.messages import Argument, Message, Wording
 from banditune.core.notice import Finding, Notice, with_code
-from banditune.core.space import Range
+from banditune.core.space import Range, Space
 from banditune.core.tuner import Goal
 from banditune.results.estimates import Estimate
 from banditune.results.search_results import SearchPosterior
@@ -36,46 +36,46 @@ CONTRADICTION_STANDARD_ERRORS = 3.5
 
 def collect_notices(
     spec: SimulationSpec,
-    search_range: Range | None,
-    value: float,
+    space: Space | None,
+    row: Sequence[float],
     posterior: SearchPosterior | None,
     sample: FloatArray,
     textbook: FloatArray,
     end_advantage: ValueAdvantage | None = None,
-    no_effect: Notice | None = None,
+    no_effect: Sequence[Notice] = (),
 ) -> Iterator[Notice]:
-    """Yield all notices on a policy. `search_range` is None if it was not tuned.
+    """Yield all notices on a policy. `space` is None if it was not tuned.
 
-    `no_effect` is the notice that its parameter has no effect. Then there are no notices on the value.
+    `no_effect` are the notices on parameters without effect. If no parameter has one, there are no notices on values.
     """
-    if no_effect:
-        yield no_effect
+    yield from no_effect
     yield from note_wrong_assumptions(spec.policy, spec.problem, spec.horizon)
-    if search_range is None or no_effect:
+    if space is None or len(no_effect) == len(row):
         yield from note_dominant_runs(sample)
     else:
-        yield from collect_tuning_notices(spec, search_range, value, posterior, sample, textbook, end_advantage)
+        yield from collect_tuning_notices(spec, space, row, posterior, sample, textbook, end_advantage)
 
 
 def collect_tuning_notices(
     spec: SimulationSpec,
-    search_range: Range,
-    value: float,
+    space: Space,
+    row: Sequence[float],
     posterior: SearchPosterior | None,
     sample: FloatArray,
     textbook: FloatArray,
     end_advantage: ValueAdvantage | None = None,
 ) -> Iterator[Notice]:
-    """Yield notices on a tuned value, from its regrets and the textbook's on the same fresh instances."""
+    """Yield notices on tuned values, from its regrets and the textbook's on the same fresh instances."""
     negative = list(note_negative_regret(spec, posterior, sample, textbook))
     yield from negative
-    yield from note_worse_than_textbook(spec, search_range, value, posterior, sample - textbook, bool(negative))
-    yield from note_value_at_end(search_range, value)
-    yield from note_better_end(search_range, end_advantage)
-    yield from note_search_doubts(search_range, posterior)
+    yield from note_worse_than_textbook(spec, space, row, posterior, sample - textbook, bool(negative))
+    for search_range, value in zip(space.ranges, row, strict=True):
+        yield from note_value_at_end(search_range, value)
+    yield from note_better_end(space, end_advantage)
+    yield from note_search_doubts(space, posterior)
     # The search's statements are about its own part of a data set; the other part may differ.
     if not has_hold_out(spec.problem):
-        yield from note_contradiction(search_range, value, posterior, Estimate.from_sample(sample))
+        yield from note_contradiction(space, row, posterior, Estimate.from_sample(sample))
     yield from note_dominant_runs(sample)
 
 
@@ -101,13 +101,13 @@ def note_negative_regret(
 @with_code("worse-than-textbook")
 def note_worse_than_textbook(
     spec: SimulationSpec,
-    search_range: Range,
-    value: float,
+    space: Space,
+    row: Sequence[float],
     posterior: SearchPosterior | None,
     difference: FloatArray,
     negative: bool = False,
 ) -> Iterator[Finding]:
-    """Yield a notice if the textbook value is significantly better. `negative`: there is a notice on regrets below 0."""
+    """Yield a notice if the textbook's values are significantly better. `negative`: there is a notice on regrets below 0."""
     excess = Estimate.from_sample(difference)
     if not excess.low > 0:
         return
@@ -116,13 +116,13 @@ def note_worse_than_textbook(
         yield (
             f"on fresh instances the textbook's {make_label(spec.textbook_spec.policy)} at "
             f"{', '.join(f'{name} = {number:.4g}' for name, number in textbook)} has {excess.mean:.4g} less regret "
-            f"than {search_range.name} = {value:.4g}.",
+            f"than {format_row(space, row)}.",
             Message("Look at the whole curve ({}) of both.", CURVE),
         )
         return
     statement = (
-        f"on fresh instances {search_range.name} = {value:.4g} has {excess.mean:.4g} more regret than the textbook's "
-        f"{search_range.textbook:.4g}"
+        f"on fresh instances {format_row(space, row)} has {excess.mean:.4g} more regret than the textbook's "
+        f"{', '.join(f'{value:.4g}' for value in space.textbook)}"
     )
     if has_hold_out(spec.problem):
         yield (
@@ -149,13 +149,13 @@ def note_worse_than_textbook(
 
 
 @with_code("range-end-better")
-def note_better_end(search_range: Range, end_advantage: ValueAdvantage | None) -> Iterator[Finding]:
+def note_better_end(space: Space, end_advantage: ValueAdvantage | None) -> Iterator[Finding]:
     """Yield a notice if the end of the range that the search cannot evaluate is significantly better."""
     if end_advantage is None or not end_advantage[1].low > 0:
         return
     end, advantage = end_advantage
     yield (
-        f"{search_range.name} = {end:.4g}, the end of its range, has {advantage.mean:.4g} (95%: {advantage.low:.4g} to "
+        f"{space.names[0]} = {end:.4g}, the end of its range, has {advantage.mean:.4g} (95%: {advantage.low:.4g} to "
         f"{advantage.high:.4g}) less regret than the answer on the same instances. The search makes no run there.",
         "If the policy does not explore there, the order of arms decides ties: be sure of it before you take that end.",
     )
@@ -214,7 +214,7 @@ def find_nearest_end(search_range: Range, value: float) -> str | None:
 
 
 @with_code("search-doubtful")
-def note_search_doubts(search_range: Range, posterior: SearchPosterior | None) -> Iterator[Finding]:
+def note_search_doubts(space: Space, posterior: SearchPosterior | None) -> Iterator[Finding]:
     """Yield notices if the search itself found that its curves do not fit."""
     if posterior and posterior.misfit:
         yield (
@@ -224,7 +224,7 @@ def note_search_doubts(search_range: Range, posterior: SearchPosterior | None) -
     if posterior and posterior.second_dip:
         low_value, middle_value, high_value = posterior.second_dip
         yield (
-            f"the regret may have more than one dip: {search_range.name} = {middle_value:.4g} has more regret than both "
+            f"the regret may have more than one dip: {space.names[0]} = {middle_value:.4g} has more regret than both "
             f"{low_value:.4g} and {high_value:.4g}.",
             Message("Look at the whole curve ({}).", CURVE),
         )
@@ -232,7 +232,7 @@ def note_search_doubts(search_range: Range, posterior: SearchPosterior | None) -
 
 @with_code("search-contradicted")
 def note_contradiction(
-    search_range: Range, value: float, posterior: SearchPosterior | None, fresh: Estimate
+    space: Space, row: Sequence[float], posterior: SearchPosterior | None, fresh: Estimate
 ) -> Iterator[Finding]:
     """Yield a notice if the regret on fresh instances contradicts the posterior of the search."""
     # A few runs may hold no failure; then their standard error is too small.
@@ -241,7 +241,7 @@ def note_contradiction(
     se = (posterior.high - posterior.low) / (2 * NormalDist().inv_cdf((1 + posterior.confidence) / 2))
     if abs(fresh.mean - posterior.mean) > CONTRADICTION_STANDARD_ERRORS * math.hypot(se, fresh.se):
         yield (
-            f"{search_range.name} = {value:.4g} has regret {fresh.mean:.4g} ({fresh.low:.4g} to {fresh.high:.4g}) on fresh "
+            f"{format_row(space, row)} has regret {fresh.mean:.4g} ({fresh.low:.4g} to {fresh.high:.4g}) on fresh "
             f"instances, while the search expects {posterior.low:.4g} to {posterior.high:.4g}: its statements are wrong "
             "here.",
             Message("Look at the whole curve ({}), and try another tuner, such as uniform.", CURVE),
@@ -263,7 +263,10 @@ def note_dominant_runs(sample: FloatArray) -> Iterator[Finding]:
 
 @with_code("precision-not-reached")
 def note_missed_precision(
-    goal: Goal, posterior: SearchPosterior | None, textbook: ValueAdvantage | None, end_advantage: ValueAdvantage | None
+    goal: Goal,
+    posterior: SearchPosterior | None,
+    textbook: tuple[Sequence[float], Estimate] | None,
+    end_advantage: ValueAdvantage | None,
 ) -> Iterator[Finding]:
     """Yield a notice if a precision was not reached, by the search or by the validation of other values."""
     if goal.precision is None or posterior is None:
@@ -282,7 +285,8 @@ def note_missed_precision(
         yield ended, "Raise them."
     if textbook is not None and textbook[1].low > limit:
         better = format_advantage(textbook[1])
-        yield f"{missed} the textbook's {textbook[0]:.4g} is {better}.", "Take it, or try another tuner, such as notes."
+        values = ", ".join(f"{value:.4g}" for value in textbook[0])
+        yield f"{missed} the textbook's {values} is {better}.", "Take it, or try another tuner, such as notes."
     if end_advantage is None or not end_advantage[1].high > limit:
         return
     # The search makes no statement on an end without runs. So an end that may be better is enough.
@@ -298,6 +302,11 @@ def note_missed_precision(
             f"{missed} {end:.4g}, the end of the range, may be {format_advantage(advantage)}.",
             more if advantage.unit == "run" else f"More {advantage.unit}s are needed to know.",
         )
+
+
+def format_row(space: Space, row: Sequence[float]) -> str:
+    """Write values with their names, as in "c = 0.5, d = 1.2"."""
+    return ", ".join(f"{name} = {value:.4g}" for name, value in zip(space.names, row, strict=True))
 
 
 def format_advantage(advantage: Estimate) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -11,8 +12,11 @@ from banditune.core.arrays import FloatArray
 from banditune.core.errors import SimulationError, WorkerLost
 from banditune.core.notice import Notice
 from banditune.core.space import Range
+from banditune.results.estimates import Estimate
 from banditune.simulation.spec import SimulationSpec
 from banditune.storage.stored_simulator import StoredSimulator
+from banditune.study.hold_out import HoldOutSplit
+from banditune.study.parameter_values import complete_row, list_slice_specs, resolve_space
 from banditune.study.progress import ProgressCounter
 
 PROBE_POSITIONS = (0.1, 0.5, 0.9)
@@ -47,6 +51,50 @@ def choose_curve_probe_values(search_range: Range, values: FloatArray) -> ProbeV
     sparse = choose_probe_values(search_range, float(values[0]))
     curve_values = {float(values[position]) for position in (0, len(values) // 2, -1)}
     return ProbeValues(sorted(curve_values), sorted(set(values.tolist()))) if len(curve_values) > 2 else sparse
+
+
+def list_parameters_without_effect(
+    spec: SimulationSpec,
+    row: Sequence[float],
+    fresh: range,
+    simulator: StoredSimulator,
+    counter: ProgressCounter,
+) -> tuple[Notice, ...]:
+    """List a notice for each searched parameter without effect; the others have their values in the row."""
+    slices = zip(list_slice_specs(spec, row), resolve_space(spec).ranges, row, strict=True)
+    notices = (
+        note_no_effect(
+            slice_spec, search_range.name, choose_probe_values(search_range, value), fresh, simulator, counter
+        )
+        for slice_spec, search_range, value in slices
+    )
+    return tuple(notice for notice in notices if notice)
+
+
+def measure_importance(
+    split: HoldOutSplit,
+    row: Sequence[float],
+    tuned: FloatArray,
+    fresh: range,
+    simulator: StoredSimulator,
+    counter: ProgressCounter,
+) -> dict[str, Estimate]:
+    """Estimate the regret that each of several parameters adds if it alone has its textbook value.
+
+    `tuned` are the answer's independent numbers on the same instances. With one parameter, the gain says it.
+    """
+    spec = split.validation_spec
+    space = resolve_space(spec)
+    if len(space.ranges) == 1:
+        return {}
+    rows = [
+        complete_row(spec, [*row[:number], search_range.textbook, *row[number + 1 :]])
+        for number, search_range in enumerate(space.ranges)
+    ]
+    counter.expect_more(len(rows) * len(fresh))
+    raw = simulator.simulate(spec, np.array(rows), fresh, first_row=2, progress=counter)[:, :, 0]
+    regrets = split.reduce_validation(raw, fresh)
+    return {name: split.estimate(other - tuned) for name, other in zip(space.names, regrets, strict=True)}
 
 
 def note_no_effect(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from banditune.core.checks import convert_to_number
 from banditune.core.errors import InvalidRequest
 from banditune.core.messages import Argument, Wording
 from banditune.core.request_errors import make_argument_error
-from banditune.core.space import Range, format_limits
+from banditune.core.space import Range, Space, format_limits
 from banditune.simulation.spec import SimulationSpec
 
 
@@ -125,17 +126,17 @@ def list_searched_ranges(spec: SimulationSpec) -> list[Range]:
     return [search_range for search_range in resolve_ranges(spec) if search_range.name not in fixed]
 
 
-def complete_row(spec: SimulationSpec, value: float) -> FloatArray:
-    """Make a row of parameters: the value of the searched one, and the fixed values."""
-    fixed = dict(spec.fixed)
-    return np.array([fixed.get(search_range.name, value) for search_range in resolve_ranges(spec)] or [0.0])
+def complete_row(spec: SimulationSpec, searched_row: Sequence[float]) -> FloatArray:
+    """Make a row of all parameters from the values of those that are searched. The others have fixed values."""
+    values = dict(zip((searched.name for searched in list_searched_ranges(spec)), searched_row, strict=True))
+    values |= dict(spec.fixed)
+    return np.array([values[search_range.name] for search_range in resolve_ranges(spec)] or [0.0])
 
 
 def get_searched_values(spec: SimulationSpec, rows: FloatArray) -> FloatArray:
-    """Get the values of the searched parameter from rows of all parameters."""
+    """Get the columns of the searched parameters from rows of all parameters."""
     names = [search_range.name for search_range in resolve_ranges(spec)]
-    searched = [search_range.name for search_range in list_searched_ranges(spec)]
-    return rows[:, names.index(searched[0]) if searched else 0]
+    return rows[:, [names.index(search_range.name) for search_range in list_searched_ranges(spec)]]
 
 
 def name_params(spec: SimulationSpec, row: FloatArray) -> dict[str, float]:
@@ -143,36 +144,54 @@ def name_params(spec: SimulationSpec, row: FloatArray) -> dict[str, float]:
     return dict(zip((search_range.name for search_range in resolve_ranges(spec)), map(float, row), strict=False))
 
 
-def resolve_only_range(spec: SimulationSpec) -> Range:
-    """Resolve the range of the only parameter that is not fixed."""
+def resolve_space(spec: SimulationSpec) -> Space:
+    """Resolve the ranges of the parameters that are searched: those that are not fixed."""
     ranges = list_searched_ranges(spec)
-    if len(ranges) != 1:
-        names = ", ".join(r.name for r in ranges) or "none"
-        way_out = (
-            Wording(
-                'fix all but one, as in Search(fixed={"name": 0.5}), or simulate() it',
-                "fix all but one: --fix name=0.5",
-            )
-            if ranges
-            else Wording("compare() or simulate() it", "compare it with others: banditune compare")
-        )
+    if not ranges:
         raise InvalidRequest(
-            "a policy must have exactly one parameter to be tuned, but {} has {} ({}); {}.",
-            *(spec.policy.name, len(ranges), names, way_out),
+            "a policy must have a parameter to be tuned, but {} has none; {}.",
+            spec.policy.name if not spec.fixed else f"{spec.policy.name} with fixed values",
+            Wording("compare() or simulate() it", "compare it with others: banditune compare"),
+            argument="policy",
+            code="unsupported",
+        )
+    return Space(tuple(ranges))
+
+
+def resolve_only_range(spec: SimulationSpec, purpose: str) -> Range:
+    """Resolve the range of the only parameter that is searched, for what takes one parameter, as in "a curve"."""
+    ranges = resolve_space(spec).ranges
+    if len(ranges) > 1:
+        raise InvalidRequest(
+            "{} must be over one parameter, but {} has {} ({}); {}.",
+            *(purpose, spec.policy.name, len(ranges), ", ".join(r.name for r in ranges)),
+            Wording(
+                'fix all but one, as in Search(fixed={"name": 0.5})',
+                "fix all but one: --fix name=0.5",
+            ),
             argument="policy",
             code="unsupported",
         )
     return ranges[0]
 
 
-def explain_not_tuned(spec: SimulationSpec) -> str:
-    """Say why a tuner cannot search a policy's parameters; empty if it can."""
+def list_slice_specs(spec: SimulationSpec, row: Sequence[float]) -> list[SimulationSpec]:
+    """List a spec for each searched parameter in which all others are fixed at their values in a row."""
     names = [search_range.name for search_range in list_searched_ranges(spec)]
-    if len(names) == 1:
-        return ""
-    return (
-        f"it has {len(names)} parameters ({', '.join(names)}), a search takes one" if names else "it has no parameter"
-    )
+    values = list(zip(names, row, strict=True))
+    return [
+        replace(
+            spec,
+            ranges=tuple(ends for ends in spec.ranges if ends[0] == name),
+            fixed=(*spec.fixed, *(pair for pair in values if pair[0] != name)),
+        )
+        for name in names
+    ]
+
+
+def explain_not_tuned(spec: SimulationSpec) -> str:
+    """Say why a policy cannot be tuned; empty if it can."""
+    return "" if list_searched_ranges(spec) else "it has no parameter"
 
 
 def explain_not_backtested(spec: SimulationSpec) -> str:
@@ -195,7 +214,7 @@ def make_textbook_row(spec: SimulationSpec) -> FloatArray:
 def can_return_textbook(spec: SimulationSpec) -> bool:
     """Return whether the search could return the textbook policy: its options, and fixed values that are the textbook's."""
     return spec.textbook_policy is None and np.array_equal(
-        complete_row(spec, resolve_only_range(spec).textbook), make_textbook_row(spec)
+        complete_row(spec, resolve_space(spec).textbook), make_textbook_row(spec)
     )
 
 
@@ -253,7 +272,6 @@ def resolve_defined_value(spec: SimulationSpec, search_range: Range, value: floa
     return search_range.round_value(clipped)
 
 
-def describe_searched_range(spec: SimulationSpec) -> dict[str, tuple[float, float]]:
-    """Return the searched range by the parameter's name."""
-    search_range = resolve_only_range(spec)
-    return {search_range.name: (search_range.low, search_range.high)}
+def describe_searched_ranges(spec: SimulationSpec) -> dict[str, tuple[float, float]]:
+    """Return the searched ranges by the parameters' names."""
+    return {search_range.name: (search_range.low, search_range.high) for search_range in resolve_space(spec).ranges}

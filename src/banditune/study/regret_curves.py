@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from banditune.core.arrays import FloatArray
-from banditune.core.errors import InvalidRequest
 from banditune.core.space import Range
 from banditune.results.estimates import compute_standard_error
 from banditune.results.result_record import freeze_floats
@@ -15,7 +14,12 @@ from banditune.results.tuning_results import Curve
 from banditune.simulation.spec import SimulationSpec
 from banditune.storage.stored_simulator import StoredSimulator
 from banditune.study.hold_out import HoldOutSplit
-from banditune.study.parameter_values import get_searched_values, list_searched_ranges, make_parameter_rows
+from banditune.study.parameter_values import (
+    get_searched_values,
+    list_searched_ranges,
+    make_parameter_rows,
+    resolve_only_range,
+)
 from banditune.study.progress import ProgressCallback, ProgressCounter
 from banditune.study.requests import make_study_setup
 from banditune.study.search import FIRST_VALIDATION_INSTANCE
@@ -38,19 +42,14 @@ MAX_CANDIDATE_VALUES = (GRID_SIZE - 1) * 2 ** len(REFINEMENT_SIZES) + 1
 
 def resolve_axis(spec: SimulationSpec, values: Any) -> tuple[Range, FloatArray | None]:
     """Resolve the parameter of a curve and the given values, sorted; None if no values are given."""
-    ranges = list_searched_ranges(spec)
-    if len(ranges) > 1:
-        raise InvalidRequest(
-            f"a curve is over one parameter, but {spec.policy.name} has {len(ranges)} that are not fixed; use simulate().",
-            argument="policy",
-            code="unsupported",
-        )
-    if not ranges and values is None:
+    tuned = bool(list_searched_ranges(spec))
+    if not tuned and values is None:
         values = [0.0]
-    search_range = ranges[0] if ranges else Range("value", 0.0, 1.0, 0.0, False, "linear")
-    return search_range, None if values is None else np.unique(
-        get_searched_values(spec, make_parameter_rows(spec, values))
-    )
+    search_range = resolve_only_range(spec, "a curve") if tuned else Range("value", 0.0, 1.0, 0.0, False, "linear")
+    if values is None:
+        return search_range, None
+    rows = make_parameter_rows(spec, values)
+    return search_range, np.unique(get_searched_values(spec, rows) if tuned else rows)
 
 
 def simulate_curve(

@@ -21,6 +21,7 @@ from banditune.study.parameter_values import (
     make_parameter_rows,
     name_params,
     resolve_only_range,
+    resolve_space,
 )
 from banditune.study.problem_notices import note_problem
 from banditune.study.progress import ProgressCounter
@@ -99,16 +100,16 @@ def robustness(
     check_unused("robustness", run, "store")
     check_unused("robustness", search, "confidence", "max_runs", "max_time")
     tuner, budget, validate = resolve_tuner(search.tuner), check_count("budget", budget), search.validate or 1000
-    resolve_only_range(spec)
+    resolve_only_range(spec, "a robustness check")
     rows = make_parameter_rows(spec, params)
     if len(rows) != 1:
         raise make_argument_error(
             "params", "wrong-shape", f"must be one value, but got {params!r}; check each value in a separate call."
         )
-    value = float(get_searched_values(spec, rows)[0])
+    value = float(get_searched_values(spec, rows)[0, 0])
     scenarios, left_out = list_scenario_specs(spec, others)
     for _, other in scenarios:
-        check_search(tuner, resolve_only_range(other), budget)
+        check_search(tuner, resolve_space(other), budget)
     counter = ProgressCounter(run.progress, 0)
     with StoredSimulator(resolve_executor(run, spec)) as simulator:
         notices = (
@@ -166,12 +167,12 @@ def evaluate_robustness(
         for description, other in plan.scenarios
     )
     return RobustnessReport(
-        params=name_params(spec, complete_row(spec, value)),
+        params=name_params(spec, complete_row(spec, [value])),
         scenarios=results,
         budget=budget,
         validation_runs=validate,
         setup=make_study_setup(spec, plan.tuner),
-        notices=(*plan.notices, *note_missed_best(resolve_only_range(spec).name, value, results[0])),
+        notices=(*plan.notices, *note_missed_best(resolve_space(spec).names[0], value, results[0])),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from banditune.core.descriptions import describe
-from banditune.core.space import Range
+from banditune.core.space import Range, Space
 from banditune.core.tuner import SearchAnswer, Tuner
 from banditune.results.estimates import Estimate
 from banditune.results.robustness_results import Scenario
@@ -20,6 +20,7 @@ from banditune.study.parameter_values import (
     make_textbook_row,
     resolve_defined_value,
     resolve_only_range,
+    resolve_space,
 )
 from banditune.study.progress import ProgressCounter
 from banditune.study.search import FIRST_VALIDATION_INSTANCE, run_search
@@ -47,7 +48,7 @@ def estimate_scenario_seconds(
     spec: SimulationSpec, value: float, budget: int, validate: int, simulator: StoredSimulator
 ) -> float:
     """Estimate the time of a scenario: most runs are at values near the given one, some at the textbook value."""
-    search_range = resolve_only_range(spec)
+    search_range = resolve_only_range(spec, "a robustness check")
     given_regrets, textbook = (
         measure_seconds_per_run(spec, [probe], simulator)
         for probe in (resolve_defined_value(spec, search_range, value), search_range.textbook)
@@ -70,22 +71,24 @@ def evaluate_scenario(
     A search that failed would hide excess regret. So neighbours of both values and the textbook value are simulated too, on
     other instances. One that is significantly better replaces the re-tuned value.
     """
-    search_range, split = resolve_only_range(spec), split_spec(spec)
+    space, split = resolve_space(spec), split_spec(spec)
+    (search_range,) = space.ranges
     value = resolve_defined_value(spec, search_range, value)
-    answer, _ = run_search(split.search_spec, tuner, search_range, budget, simulator, counter)
+    answer, _ = run_search(split.search_spec, tuner, space, budget, simulator, counter)
+    (retuned_value,) = answer.value
     selection_runs = range(
         FIRST_VALIDATION_INSTANCE + validate, FIRST_VALIDATION_INSTANCE + validate + min(validate, SELECTION_RUNS)
     )
     best_value, advantage = select_best_known(
-        split, search_range, value, answer.value, selection_runs, simulator, counter
+        split, search_range, value, retuned_value, selection_runs, simulator, counter
     )
-    values = list(dict.fromkeys((value, best_value, answer.value, search_range.textbook)))
+    values = list(dict.fromkeys((value, best_value, retuned_value, search_range.textbook)))
     counter.expect_more((len(values) - 4) * validate)
     fresh = range(FIRST_VALIDATION_INSTANCE, FIRST_VALIDATION_INSTANCE + validate)
     raw = simulator.simulate(split.validation_spec, np.array(values)[:, None], fresh, progress=counter)[:, :, 0]
     regrets = dict(zip(values, split.reduce_validation(raw, fresh), strict=True))
     given_regrets, best, retuned, textbook = (
-        regrets[candidate] for candidate in (value, best_value, answer.value, search_range.textbook)
+        regrets[candidate] for candidate in (value, best_value, retuned_value, search_range.textbook)
     )
     if not can_return_textbook(spec):
         counter.expect_more(validate)
@@ -93,7 +96,7 @@ def evaluate_scenario(
         raw = simulator.simulate(baseline, row[None, :], fresh, first_row=len(values), progress=counter)[:, :, 0]
         textbook = split.reduce_validation(raw, fresh)[0]
     excess, mean = split.estimate(retuned - given_regrets), split.estimate(retuned)
-    doubt = next(note_gap_doubts(search_range, value, answer, advantage, excess, mean), "")
+    doubt = next(note_gap_doubts(space, value, answer, advantage, excess, mean), "")
     end = validate_unexplored_end(split, answer.posterior, retuned, fresh, simulator, counter)
     return Scenario(
         description=description,
@@ -107,7 +110,7 @@ def evaluate_scenario(
         difference_to_textbook=split.estimate(given_regrets - textbook),
         regret_gap=compute_regret_gap(answer, end),
         gap_doubt=doubt,
-        retuned_value=answer.value,
+        retuned_value=retuned_value,
     )
 
 
@@ -147,7 +150,7 @@ def select_best_known(
 
 
 def note_gap_doubts(
-    search_range: Range,
+    space: Space,
     value: float,
     answer: SearchAnswer,
     advantage: Estimate,
@@ -159,13 +162,14 @@ def note_gap_doubts(
     `ahead` is the advantage of the best known value over the answer. `behind` is the regret of the answer minus that of the
     given value. `fresh` is its regret on instances that did not select it.
     """
-    posterior, end = answer.posterior, find_nearest_end(search_range, answer.value)
+    posterior, (search_range,), (retuned,) = answer.posterior, space.ranges, answer.value
+    end = find_nearest_end(search_range, retuned)
     if excess.low > 0 and excess.mean > MATERIAL_SHARE * abs(fresh_estimate.mean):
-        yield f"tuning again failed: its answer, {answer.value:.4g}, has {excess.mean:.4g} more regret than this value"
+        yield f"tuning again failed: its answer, {retuned:.4g}, has {excess.mean:.4g} more regret than this value"
     if end and end == find_nearest_end(search_range, value):
         yield f"both values are at the {end} end of the range"
     if end:
-        yield f"the value that was tuned for it, {answer.value:.4g}, is at the {end} end of the range"
+        yield f"the value that was tuned for it, {retuned:.4g}, is at the {end} end of the range"
     if posterior is None:
         return
     if posterior.misfit:
@@ -175,5 +179,5 @@ def note_gap_doubts(
     if advantage.mean - SURE_STANDARD_ERRORS * advantage.se > posterior.regret_gap:
         yield "the search for it missed a better value by more than it states"
     # The search's statements are about its own part of a data set; the other part may differ.
-    if fresh_estimate.unit == "run" and any(note_contradiction(search_range, answer.value, posterior, fresh_estimate)):
+    if fresh_estimate.unit == "run" and any(note_contradiction(space, answer.value, posterior, fresh_estimate)):
         yield "fresh instances contradict the search for it"

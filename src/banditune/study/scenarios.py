@@ -15,7 +15,7 @@ from banditune.core.scalar import is_package_code
 from banditune.core.tuner import Tuner
 from banditune.problems.problem_variants import list_variants
 from banditune.simulation.spec import SimulationSpec
-from banditune.study.parameter_values import resolve_only_range
+from banditune.study.parameter_values import resolve_only_range, resolve_space
 from banditune.study.requests import build_spec
 from banditune.study.search import check_search
 from banditune.study.settings import Run, Search, Simulation
@@ -68,7 +68,7 @@ def list_scenario_specs(
     for description, problem, horizon in changed:
         try:
             other = change_spec(spec, problem, horizon)
-            resolve_only_range(other)
+            resolve_only_range(other, "a robustness check")
         except InvalidRequest as refused:
             if others is not None and problem is not spec.problem:
                 raise
@@ -97,7 +97,7 @@ def resolve_scenario_budget(
     """Return the budget for each scenario: `budget` if it is enough for the tuner, else `fallback`."""
     try:
         for _, other in scenarios:
-            check_search(tuner, resolve_only_range(other), budget)
+            check_search(tuner, resolve_space(other), budget)
     except InvalidRequest:
         return fallback
     return budget

@@ -12,9 +12,9 @@ import numpy as np
 
 from banditune.core.checks import check_number, check_type, convert_to_number
 from banditune.core.errors import InvalidRequest, SimulationError, StopSearch
-from banditune.core.messages import Argument
+from banditune.core.messages import Argument, Wording
 from banditune.core.request_errors import make_argument_error, make_limit_error
-from banditune.core.space import Range
+from banditune.core.space import Range, Space
 from banditune.core.tuner import SPEND_BUDGET, Goal, SearchAnswer, SearchGenerator, Trial, Tuner
 from banditune.results.search_results import TrialResult
 from banditune.simulation.instances import SEARCH_INSTANCE_LIMIT
@@ -24,6 +24,7 @@ from banditune.storage.stored_simulator import StoredSimulator
 from banditune.study.progress import ProgressCounter
 from banditune.study.requests import check_count
 from banditune.study.settings import Search
+from banditune.tuners.cma_es import CMAES
 from banditune.tuners.two_part import TwoPart
 
 MAX_CONFIDENCE = 0.99
@@ -41,23 +42,26 @@ SEARCH_SPAWN_KEY = (1, 0, 0)
 def run_search(
     spec: SimulationSpec,
     tuner: Tuner,
-    search_range: Range,
+    space: Space,
     budget: int,
     simulator: StoredSimulator,
     counter: ProgressCounter,
     goal: Goal = SPEND_BUDGET,
     max_seconds: float = math.inf,
 ) -> tuple[SearchAnswer, tuple[TrialResult, ...]]:
-    """Run the tuner's generator. Every trial has instances that no trial before it had."""
-    generator = start_search(tuner, search_range, budget, goal, spec.seed)
+    """Run the tuner's generator. Every trial has instances that no trial before it had.
+
+    The value of the answer is a row of the space.
+    """
+    generator = start_search(tuner, space, budget, goal, spec.seed)
     trials: list[TrialResult] = []
     first = 0
     start = 0.0
     try:
         trial: Trial = next(generator)
         while True:
-            trial = check_trial(tuner, trial, search_range, budget - sum(finished.total_runs for finished in trials))
-            params = np.array(trial.values)[:, None]
+            trial = check_trial(tuner, trial, space, budget - sum(finished.total_runs for finished in trials))
+            params = np.array(trial.values)
             if isinstance(trial.size, int | np.integer):
                 runs = range(first, first + trial.size)
                 regrets: Any = simulator.simulate(spec, params, runs, progress=counter)[:, :, 0]
@@ -74,27 +78,45 @@ def run_search(
             trial = generator.throw(StopSearch(regrets)) if is_late else generator.send(regrets)
     except StopIteration as answer:
         search_answer = answer.value if isinstance(answer.value, SearchAnswer) else SearchAnswer(answer.value, None)
-        (value,) = check_trial_values(tuner, [search_answer.value], search_range, "answered with")
+        (row,) = check_trial_rows(tuner, [search_answer.value], space, "answered with")
         if not trials:
             raise SimulationError(f"a search must make a trial before it answers, but {tuner} made none.") from None
-        return search_answer._replace(value=value), tuple(trials)
+        return search_answer._replace(value=row), tuple(trials)
 
 
 def start_search(
-    tuner: Tuner, search_range: Range, budget: int, goal: Goal = SPEND_BUDGET, seed: int = 0
+    tuner: Tuner, space: Space, budget: int, goal: Goal = SPEND_BUDGET, seed: int = 0
 ) -> SearchGenerator:
     """Start a search, without a trial. The tuner gets a goal and random numbers if its `search` takes them."""
+    check_parameter_count(tuner, space)
     options: dict[str, Any] = {}
     if "rng" in signature(tuner.search).parameters:
         # Instances come from the same seed: the spawn key makes these numbers independent of theirs.
         options["rng"] = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=SEARCH_SPAWN_KEY))
     goals = (goal,) if tuner.accepts_goal else ()
-    return tuner.search(search_range, budget, *goals, **options)
+    searched = space.ranges[0] if tuner.max_parameters == 1 else space
+    return tuner.search(searched, budget, *goals, **options)
 
 
-def check_search(tuner: Tuner, search_range: Range, budget: int, goal: Goal = SPEND_BUDGET) -> None:
+def check_search(tuner: Tuner, space: Space, budget: int, goal: Goal = SPEND_BUDGET) -> None:
     """Check that a tuner accepts its budget, before any work."""
-    next(start_search(tuner, search_range, budget, goal), None)
+    next(start_search(tuner, space, budget, goal), None)
+
+
+def check_parameter_count(tuner: Tuner, space: Space) -> None:
+    """Check that a tuner can search so many parameters together."""
+    if len(space.ranges) > tuner.max_parameters:
+        most = f"{tuner.max_parameters} parameter{'s' * (tuner.max_parameters > 1)}"
+        way_out = Wording(
+            'fix others, as in Search(fixed={"name": 0.5}), or use another tuner',
+            "fix others, as in --fix name=0.5, or use another tuner",
+        )
+        raise make_argument_error(
+            "tuner",
+            "unsupported",
+            "must be able to search {} parameters together ({}), but {} searches {}; {}.",
+            *(len(space.ranges), ", ".join(space.names), tuner, most, way_out),
+        )
 
 
 def resolve_max_time(max_time: Any) -> float:
@@ -107,7 +129,7 @@ def resolve_max_time(max_time: Any) -> float:
     return seconds
 
 
-def check_trial(tuner: Tuner, trial: Trial, search_range: Range, remaining: int) -> Trial:
+def check_trial(tuner: Tuner, trial: Trial, space: Space, remaining: int) -> Trial:
     """Check a tuner's trial: its values, its sizes, and the runs that are left."""
     has_one_size = isinstance(trial.size, int | np.integer)
     sizes: Any = [trial.size] * len(trial.values) if has_one_size else trial.size
@@ -115,16 +137,31 @@ def check_trial(tuner: Tuner, trial: Trial, search_range: Range, remaining: int)
         raise SimulationError(
             f"a trial must have values and a size >= 1 for all or for each, but {tuner} asked for {trial}."
         )
-    values = check_trial_values(tuner, trial.values, search_range, "asked for")
+    rows = check_trial_rows(tuner, trial.values, space, "asked for")
     if sum(sizes) > remaining:
         raise SimulationError(
             f"a search must keep to its budget, but {tuner} asked for {sum(sizes):,} runs where {remaining:,} are left."
         )
-    return trial._replace(values=values)
+    return trial._replace(values=rows)
+
+
+def check_trial_rows(tuner: Tuner, rows: Sequence[Any], space: Space, did: str) -> tuple[tuple[float, ...], ...]:
+    """Check that a tuner's values are in their ranges, and make rows of them. Rounding errors at an end are removed."""
+    one_each = tuner.max_parameters == 1
+    table = [(row,) if one_each else tuple(row) for row in rows]
+    if any(len(row) != len(space.ranges) for row in table):
+        raise SimulationError(
+            f"a row must have a number for each of {', '.join(space.names)}, but {tuner} {did} {rows!r:.80}."
+        )
+    columns = [
+        check_trial_values(tuner, values, search_range, did)
+        for values, search_range in zip(zip(*table, strict=True), space.ranges, strict=True)
+    ]
+    return tuple(zip(*columns, strict=True))
 
 
 def check_trial_values(tuner: Tuner, values: Sequence[Any], search_range: Range, did: str) -> tuple[float, ...]:
-    """Check that a tuner's values are in its range. Rounding errors at an end are removed."""
+    """Check that values are in their range. Rounding errors at an end are removed."""
     numbers = tuple(
         search_range.clip_rounding_error(convert_to_number(value), search_range.low, search_range.high)
         for value in values
@@ -175,8 +212,8 @@ def resolve_budget(goal: Goal, budget: Any, max_runs: Any) -> int:
     return runs
 
 
-def resolve_tuner(tuner: Any) -> Tuner:
-    """Return the given tuner, or the default."""
+def resolve_tuner(tuner: Any, parameters: int = 1) -> Tuner:
+    """Return the given tuner, or the default for this number of parameters."""
     if tuner is None:
-        return TwoPart()
+        return TwoPart() if parameters <= 1 else CMAES()
     return cast(Tuner, check_type("tuner", tuner, Tuner, "a tuner such as TwoPart()"))

@@ -25,11 +25,11 @@ class Search:
     Parameters
     ----------
     tuner : Tuner, optional
-        The search method; `TwoPart()` by default.
+        The search method. By default `TwoPart()` searches one parameter, and `CMAES()` several.
     ranges : mapping of str to (float, float), optional
         Ranges that are searched instead of the policy's usual ones, such as `{"gamma": (0, 3)}`.
     fixed : mapping of str to float, optional
-        Values of parameters that are not searched. A policy with several parameters can be tuned if all but one are fixed.
+        Values of parameters that are not searched. All others are searched together.
     confidence : float
         How sure the search must be that the precision is reached, from 0.5 to 0.99.
     max_runs : int, optional

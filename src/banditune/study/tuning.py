@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -13,9 +13,9 @@ from banditune.core.descriptions import describe
 from banditune.core.notice import Notice
 from banditune.core.policy import Policy
 from banditune.core.problem import Problem
-from banditune.core.space import Range
+from banditune.core.space import Space
 from banditune.core.tuner import Goal, SearchAnswer, Tuner
-from banditune.results.estimates import RegretDistribution
+from banditune.results.estimates import Estimate, RegretDistribution
 from banditune.results.exact_results import LowerBound
 from banditune.results.robustness_results import RobustnessReport
 from banditune.results.search_results import SearchPosterior, TrialResult
@@ -25,14 +25,16 @@ from banditune.storage.stored_simulator import StoredSimulator, check_storable
 from banditune.study.exact_values import find_lower_bound
 from banditune.study.hold_out import HoldOutSplit, split_spec
 from banditune.study.notices import collect_notices, note_missed_precision
-from banditune.study.parameter_effect import choose_probe_values, note_no_effect
+from banditune.study.parameter_effect import list_parameters_without_effect, measure_importance
 from banditune.study.parameter_values import (
     can_return_textbook,
     complete_row,
-    describe_searched_range,
+    describe_searched_ranges,
     make_textbook_row,
     name_params,
+    list_slice_specs,
     resolve_only_range,
+    resolve_space,
 )
 from banditune.study.problem_notices import note_problem
 from banditune.study.progress import ProgressCounter
@@ -85,7 +87,7 @@ def tune(
     simulation: Simulation = SIMULATION,
     run: Run = RUN,
 ) -> Tuning:
-    """Find the parameter value with the lowest Bayes regret.
+    """Find the parameter values with the lowest Bayes regret.
 
     After the search, the answer and the textbook value are simulated on fresh instances, the same for both. What is
     reported was not seen by the search.
@@ -93,7 +95,7 @@ def tune(
     Parameters
     ----------
     policy : Policy
-        A policy with one parameter that is not fixed, such as `UCB1()`. If its noise or prior is "problem", the default,
+        A policy with a parameter or several, such as `UCB1()`. All that are not fixed are searched together. If its noise or prior is "problem", the default,
         it takes the problem's. The textbook policy then has the textbook's noise and prior.
     problem : Problem
         The distribution of problem instances that is expected, such as `Bernoulli(arms=10)`.
@@ -149,7 +151,7 @@ def tune(
         answer, trials = run_search(
             plan.split.search_spec,
             plan.tuner,
-            plan.search_range,
+            plan.space,
             plan.budget,
             simulator,
             counter,
@@ -159,12 +161,13 @@ def tune(
         counter.later = plan.extra_runs
         validated = _validate_tuning(plan, answer, simulator, counter)
         counter.later = plan.scenario_runs
-        regret_curve, report = None, None
+        curves: tuple[Curve, ...] = ()
+        report = None
         if plan.curve_runs:
-            regret_curve = _simulate_tuning_curve(plan, validated, simulator, counter, run.announce)
+            curves = _simulate_tuning_curves(plan, validated, simulator, counter, run.announce)
         if plan.robustness:
-            report = evaluate_robustness(spec, answer.value, plan.robustness, simulator, counter, run.announce)
-    tuning = _make_tuning(plan, trials, validated, lower_bound, regret_curve, report)
+            report = evaluate_robustness(spec, answer.value[0], plan.robustness, simulator, counter, run.announce)
+    tuning = _make_tuning(plan, trials, validated, lower_bound, curves, report)
     return replace(tuning, notices=(*unrepeatable, *tuning.notices)) if unrepeatable else tuning
 
 
@@ -175,7 +178,7 @@ class _TuningPlan:
     spec: SimulationSpec
     split: HoldOutSplit
     tuner: Tuner
-    search_range: Range
+    space: Space
     goal: Goal
     budget: int
     max_seconds: float
@@ -204,13 +207,14 @@ def _plan_tuning(
     spec: SimulationSpec, search: Search, budget: Any, precision: Any, included: Collection[str]
 ) -> _TuningPlan:
     """Check how to search, and plan what is simulated."""
-    tuner, validate = resolve_tuner(search.tuner), search.validate
-    search_range = resolve_only_range(spec)
+    space, validate = resolve_space(spec), search.validate
+    tuner = resolve_tuner(search.tuner, len(space.ranges))
     goal = resolve_goal(tuner, budget, precision, search)
     runs, max_seconds = resolve_budget(goal, budget, search.max_runs), resolve_max_time(search.max_time)
-    check_search(tuner, search_range, runs, goal)
+    check_search(tuner, space, runs, goal)
     robustness = None
     if "robustness" in included:
+        resolve_only_range(spec, "a robustness check")
         scenarios, left_out = list_scenario_specs(spec)
         robustness = RobustnessPlan(
             scenarios=scenarios,
@@ -219,12 +223,12 @@ def _plan_tuning(
             validation_runs=validate or MIN_VALIDATION_RUNS,
             notices=left_out,
         )
-    curve_runs = MAX_CURVE_VALUES * min(validate or MIN_VALIDATION_RUNS, MAX_CURVE_RUNS)
+    curve_runs = len(space.ranges) * MAX_CURVE_VALUES * min(validate or MIN_VALIDATION_RUNS, MAX_CURVE_RUNS)
     return _TuningPlan(
         spec=spec,
         split=split_spec(spec),
         tuner=tuner,
-        search_range=search_range,
+        space=space,
         goal=goal,
         budget=runs,
         max_seconds=max_seconds,
@@ -238,16 +242,20 @@ def _plan_tuning(
 class _ValidatedAnswer:
     """The answer of a search, and what fresh instances show of it."""
 
-    value: float
+    row: tuple[float, ...]
+    """The values of the parameters that were searched."""
     posterior: SearchPosterior | None
-    """None if the parameter has no effect: then there is no best value."""
+    """None if no parameter has an effect: then there are no best values."""
     fresh: range
     regrets: FloatArray
     """Regrets of the tuned and of the textbook value, (2, instances)."""
     tuned: FloatArray
     """Independent numbers: regrets, or means by table or campaign."""
     textbook: FloatArray
-    no_effect: Notice | None
+    no_effect: tuple[Notice, ...]
+    """Notices on parameters without effect."""
+    importance: Mapping[str, Estimate]
+    """The regret that each of several parameters adds if it alone has its textbook value."""
     end_advantage: ValueAdvantage | None
 
 
@@ -255,23 +263,22 @@ def _validate_tuning(
     plan: _TuningPlan, answer: SearchAnswer, simulator: StoredSimulator, counter: ProgressCounter
 ) -> _ValidatedAnswer:
     """Simulate the answer and the textbook value on fresh instances, and check the statements of the search there."""
-    rows = np.array([complete_row(plan.spec, answer.value), make_textbook_row(plan.spec)])
+    row = answer.value
+    rows = np.array([complete_row(plan.spec, row), make_textbook_row(plan.spec)])
     first, regrets = validate_answer(plan.split, rows, plan.requested_validation_runs, simulator, counter)
     fresh = range(first, first + regrets.shape[1])
     tuned, textbook = plan.split.reduce_validation(regrets, fresh)
-    probe_values = choose_probe_values(plan.search_range, answer.value)
-    no_effect = note_no_effect(
-        plan.split.validation_spec, plan.search_range.name, probe_values, fresh, simulator, counter
-    )
-    posterior = None if no_effect else answer.posterior
+    no_effect = list_parameters_without_effect(plan.split.validation_spec, row, fresh, simulator, counter)
+    posterior = None if len(no_effect) == len(row) else answer.posterior
     return _ValidatedAnswer(
-        value=answer.value,
+        row=row,
         posterior=posterior,
         fresh=fresh,
         regrets=regrets,
         tuned=tuned,
         textbook=textbook,
         no_effect=no_effect,
+        importance=measure_importance(plan.split, row, tuned, fresh, simulator, counter),
         end_advantage=validate_unexplored_end(plan.split, posterior, tuned, fresh, simulator, counter),
     )
 
@@ -281,20 +288,18 @@ def _make_tuning(
     trials: tuple[TrialResult, ...],
     validated: _ValidatedAnswer,
     lower_bound: LowerBound | None,
-    curve: Curve | None,
+    curves: tuple[Curve, ...],
     report: RobustnessReport | None,
 ) -> Tuning:
     """Make the result, with its notices."""
-    spec, split, search_range, goal = plan.spec, plan.split, plan.search_range, plan.goal
-    value, posterior, fresh = validated.value, validated.posterior, validated.fresh
+    spec, split, space, goal = plan.spec, plan.split, plan.space, plan.goal
+    row, posterior, fresh = validated.row, validated.posterior, validated.fresh
     tuned, textbook, end_advantage = validated.tuned, validated.textbook, validated.end_advantage
     # The search cannot find the textbook policy if that has other options.
-    textbook_advantage = (
-        (search_range.textbook, split.estimate(tuned - textbook)) if can_return_textbook(spec) else None
-    )
+    textbook_advantage = (space.textbook, split.estimate(tuned - textbook)) if can_return_textbook(spec) else None
     missed = tuple(note_missed_precision(goal, posterior, textbook_advantage, end_advantage))
     return Tuning(
-        params=name_params(spec, complete_row(spec, value)),
+        params=name_params(spec, complete_row(spec, row)),
         regret=split.estimate(tuned),
         textbook_regret=split.estimate(textbook),
         gain=split.estimate(textbook - tuned),
@@ -308,10 +313,11 @@ def _make_tuning(
         precision_reached=None if goal.precision is None or posterior is None else not missed,
         notices=(
             *note_problem(spec),
-            *collect_notices(spec, search_range, value, posterior, tuned, textbook, end_advantage, validated.no_effect),
+            *collect_notices(spec, space, row, posterior, tuned, textbook, end_advantage, validated.no_effect),
             *missed,
         ),
-        curve=curve,
+        curves=curves,
+        importance=validated.importance or None,
         setup=make_study_setup(spec, plan.tuner),
         lower_bound=lower_bound,
         distribution=RegretDistribution.from_sample(validated.regrets[0], fresh.start, tuned),
@@ -319,32 +325,50 @@ def _make_tuning(
         requested_validation_runs=plan.requested_validation_runs,
         robustness=report,
         textbook_policy=describe(spec.textbook_spec.policy),
-        searched_range=describe_searched_range(spec),
+        searched_ranges=describe_searched_ranges(spec),
     )
 
 
-def _simulate_tuning_curve(
+def _simulate_tuning_curves(
     plan: _TuningPlan,
     validated: _ValidatedAnswer,
     simulator: StoredSimulator,
     counter: ProgressCounter,
     announce: AnnounceCallback | None,
-) -> Curve:
-    """Simulate the curve of a tuning on fresh instances; half of its values are near the tuned one.
+) -> tuple[Curve, ...]:
+    """Simulate a curve for each parameter on fresh instances; the other parameters have their tuned values.
 
-    The curve of a data set uses the units that are held out from the search.
+    Curves of a data set use the units that are held out from the search.
     """
-    spec, search_range = plan.spec, plan.search_range
     runs = min(len(validated.fresh), MAX_CURVE_RUNS)
-    counter.expect(MAX_CURVE_VALUES * runs)
+    specs = list_slice_specs(plan.spec, validated.row)
+    counter.expect(len(specs) * MAX_CURVE_VALUES * runs)
     if announce:
-        near_seconds, range_seconds = (
-            measure_seconds_per_run(spec, values, simulator)
-            for values in ([validated.value], [search_range.scale_from_unit(unit / 8) for unit in range(9)])
+        seconds = sum(
+            _estimate_curve_seconds(spec, value, runs, simulator)
+            for spec, value in zip(specs, validated.row, strict=True)
         )
-        seconds = MAX_CURVE_VALUES * runs * (near_seconds + range_seconds) / 2
-        announce(f"curve: about {format_duration(seconds)} ({MAX_CURVE_VALUES} values x {runs:,} runs)")
+        announce(f"curve: about {format_duration(seconds)} ({len(specs) * MAX_CURVE_VALUES} values x {runs:,} runs)")
     fresh = range(FIRST_VALIDATION_INSTANCE, FIRST_VALIDATION_INSTANCE + runs)
-    return simulate_curve(
-        spec, plan.split.swapped, search_range, None, fresh, simulator, counter.track_part(MAX_CURVE_VALUES * runs)
+    return tuple(
+        simulate_curve(
+            spec,
+            split_spec(spec).swapped,
+            resolve_only_range(spec, "a curve"),
+            None,
+            fresh,
+            simulator,
+            counter.track_part(MAX_CURVE_VALUES * runs),
+        )
+        for spec in specs
     )
+
+
+def _estimate_curve_seconds(spec: SimulationSpec, value: float, runs: int, simulator: StoredSimulator) -> float:
+    """Estimate the time of a curve: half of its values are near the tuned one."""
+    search_range = resolve_only_range(spec, "a curve")
+    near_seconds, range_seconds = (
+        measure_seconds_per_run(spec, values, simulator)
+        for values in ([value], [search_range.scale_from_unit(unit / 8) for unit in range(9)])
+    )
+    return MAX_CURVE_VALUES * runs * (near_seconds + range_seconds) / 2

@@ -11,14 +11,14 @@ import numpy as np
 from banditune.core.arrays import FloatArray
 from banditune.core.checks import check_type
 from banditune.core.errors import InvalidRequest, StopSearch
-from banditune.core.space import Range
+from banditune.core.space import Range, Space
 from banditune.core.tuner import SPEND_BUDGET, Goal, SearchAnswer, Trial, Tuner
 from banditune.policies.ucb1 import UCB1
 from banditune.problems.bernoulli_arms import Bernoulli
 from banditune.results.conformance_results import ConformanceReport
 from banditune.results.result_record import from_json
 from banditune.study.requests import check_count
-from banditune.study.search import check_trial, check_trial_values, start_search
+from banditune.study.search import check_trial, check_trial_rows, start_search
 from banditune.study.settings import Include, Run, Search
 from banditune.study.tuning import tune
 from banditune.testing.conformance_steps import (
@@ -81,7 +81,7 @@ class SearchRecord(NamedTuple):
     """A search that has ended: its trials, its answer, and the runs that it spent."""
 
     trials: tuple[Trial, ...]
-    value: float
+    row: tuple[float, ...]
     spent: int
 
 
@@ -144,7 +144,7 @@ def check_contract(tuner: Tuner, budget: int) -> Finding:
             f"`search` must take {expected}, and `rng` if it draws random numbers, but it takes ({', '.join(arguments)}); "
             "a tuner with accepts_goal = True has three arguments."
         )
-    started: Any = start_search(tuner, RANGES[0], budget)
+    started: Any = start_search(tuner, list_spaces(tuner)[-1], budget)
     if not (hasattr(started, "send") and hasattr(started, "throw")):
         raise Violation(
             f"`search` must be a generator, which yields trials, but it returned {started!r:.80}; use `yield Trial(...)`."
@@ -154,7 +154,7 @@ def check_contract(tuner: Tuner, budget: int) -> Finding:
 
 def run_search_on_curve(
     tuner: Tuner,
-    search_range: Range,
+    space: Space,
     budget: int,
     curve: Callable[..., FloatArray],
     seed: int,
@@ -166,21 +166,21 @@ def run_search_on_curve(
     trials: list[Trial] = []
     spent = 0
     try:
-        generator = start_search(tuner, search_range, budget, goal, seed)
+        generator = start_search(tuner, space, budget, goal, seed)
         trial = next(generator)
         while True:
             if max_trials is not None and len(trials) >= max_trials:
                 raise Violation("a search must answer when StopSearch is thrown into it, but it made another trial.")
             if not isinstance(trial, Trial):
                 raise Violation(f"a search must yield Trial(values, size), but it yielded {trial!r:.80}.")
-            trial = check_trial(tuner, trial, search_range, budget - spent)
+            trial = check_trial(tuner, trial, space, budget - spent)
             trials.append(trial)
             has_sizes = not isinstance(trial.size, int | np.integer)
             sizes: Any = trial.size if has_sizes else [trial.size] * len(trial.values)
             spent += sum(sizes)
             regrets: Any = [
-                curve(np.full(size, measure_unit(search_range, value)), rng)
-                for value, size in zip(trial.values, sizes, strict=True)
+                curve(np.full(size, np.mean(space.scale_to_unit(row))), rng)
+                for row, size in zip(trial.values, sizes, strict=True)
             ]
             regrets = regrets if has_sizes else np.array(regrets)
             stop = max_trials is not None and len(trials) >= max_trials
@@ -196,25 +196,23 @@ def run_search_on_curve(
         if not trials:
             raise Violation("a search must make a trial before it answers, but it made none.") from None
         value = answer.value.value if isinstance(answer.value, SearchAnswer) else answer.value
-        (answer_value,) = check_trial_values(tuner, [value], search_range, "answered with")
-        return SearchRecord(tuple(trials), answer_value, spent)
+        (row,) = check_trial_rows(tuner, [value], space, "answered with")
+        return SearchRecord(tuple(trials), row, spent)
 
 
-def measure_unit(search_range: Range, value: float) -> float:
-    """Measure where a value lies in its range, from 0 to 1."""
-    low, high = search_range.low, search_range.high
-    if search_range.scale == "log":
-        low, high, value = np.log([low, high, value]).tolist()
-    return (value - low) / (high - low)
+def list_spaces(tuner: Tuner) -> list[Space]:
+    """List the spaces that are searched: each range alone, and all together if the tuner searches several parameters."""
+    together = RANGES[: tuner.max_parameters]
+    return [*(Space((search_range,)) for search_range in RANGES), *([Space(together)] if len(together) > 1 else ())]
 
 
 def check_budget_and_range(tuner: Tuner, budget: int, seed: int) -> Finding:
     """Check that no search exceeds its budget or leaves its range, whatever the regrets."""
     searches, refused = 0, 0
-    for search_range in RANGES:
+    for space in list_spaces(tuner):
         for runs in sorted({*SMALL_BUDGETS, budget}):
             for curve in CURVES:
-                record = run_search_on_curve(tuner, search_range, runs, curve, seed)
+                record = run_search_on_curve(tuner, space, runs, curve, seed)
                 searches += 1
                 if record is not None:
                     continue
@@ -222,7 +220,7 @@ def check_budget_and_range(tuner: Tuner, budget: int, seed: int) -> Finding:
                 if runs == budget:
                     raise Violation(
                         f"the tuner must accept the budget of the check, but it refuses {budget} runs for "
-                        f"{search_range.low:g} <= {search_range.name} <= {search_range.high:g}; give a larger `budget`."
+                        f"{', '.join(space.names)}; give a larger `budget`."
                     )
     refusal = f"; it refuses budgets up to {refused} at least" if refused else ""
     return Finding(f"{searches} searches kept to their budget (1 to {budget}) and their range{refusal}", searches)
@@ -230,12 +228,12 @@ def check_budget_and_range(tuner: Tuner, budget: int, seed: int) -> Finding:
 
 def check_random_numbers(tuner: Tuner, budget: int, seed: int) -> Finding:
     """Check that the same seed gives the same search, also while another search is under way."""
-    search_range = RANGES[0]
+    space = list_spaces(tuner)[-1]
     with forbid_global_randomness("`search`"):
-        first, second = (run_search_on_curve(tuner, search_range, budget, compute_dip, seed) for _ in range(2))
-        between = start_search(tuner, search_range, budget, seed=seed + 1)
+        first, second = (run_search_on_curve(tuner, space, budget, compute_dip, seed) for _ in range(2))
+        between = start_search(tuner, space, budget, seed=seed + 1)
         next(between)
-        during = run_search_on_curve(tuner, search_range, budget, compute_dip, seed)
+        during = run_search_on_curve(tuner, space, budget, compute_dip, seed)
         between.close()
     for record, when in ((second, "a second time"), (during, "while another search is under way")):
         if record != first:
@@ -245,8 +243,8 @@ def check_random_numbers(tuner: Tuner, budget: int, seed: int) -> Finding:
             )
     if "rng" not in inspect.signature(tuner.search).parameters:
         return Finding("the same regrets give the same trials; it draws no random numbers", 3, 0.0)
-    third = run_search_on_curve(tuner, search_range, budget, compute_plain_dip, seed)
-    fourth = run_search_on_curve(tuner, search_range, budget, compute_plain_dip, seed + 1)
+    third = run_search_on_curve(tuner, space, budget, compute_plain_dip, seed)
+    fourth = run_search_on_curve(tuner, space, budget, compute_plain_dip, seed + 1)
     follows = "depends" if third != fourth else "does not depend"
     return Finding(
         f"the same seed gives the same trials; on a curve without noise the search {follows} on the seed", 5, 0.0
@@ -257,9 +255,9 @@ def check_goal(tuner: Tuner, budget: int, seed: int) -> Finding:
     """Check that a tuner that accepts a goal keeps its budget then, too, and answers when it must stop."""
     if not tuner.accepts_goal:
         raise NotApplicable("without accepts_goal = True it is used with a budget only")
-    search_range = RANGES[0]
-    record = run_search_on_curve(tuner, search_range, budget, compute_dip, seed, Goal(0.5, 0.95))
-    stopped = run_search_on_curve(tuner, search_range, budget, compute_dip, seed, Goal(0.001, 0.95), max_trials=1)
+    space = list_spaces(tuner)[-1]
+    record = run_search_on_curve(tuner, space, budget, compute_dip, seed, Goal(0.5, 0.95))
+    stopped = run_search_on_curve(tuner, space, budget, compute_dip, seed, Goal(0.001, 0.95), max_trials=1)
     if record is None or stopped is None:
         raise Violation(f"the tuner must accept the budget of the check with a goal, but it refuses {budget} runs.")
     return Finding(
@@ -271,7 +269,7 @@ def check_study(tuner: Tuner, budget: int, seed: int) -> Finding:
     """Tune a policy: the result is the same on one thread and on two, and after JSON."""
     study_budget = min(STUDY_BUDGET, budget)
     runs = (
-        study_budget if run_search_on_curve(tuner, RANGES[0], study_budget, compute_dip, seed) is not None else budget
+        study_budget if run_search_on_curve(tuner, Space(RANGES[:1]), study_budget, compute_dip, seed) is not None else budget
     )
     results = [
         tune(

@@ -3,6 +3,7 @@ from banditune.core.tuner import Goal as Goal
 from banditune.core.tuner import SearchAnswer as SearchAnswer
 from banditune.core.tuner import Trial as Trial
 from banditune.core.tuner import Tuner as Tuner
+from banditune.tuners.cma_es import CMAES as CMAES
 from banditune.tuners.grid_search import SequentialHalving as SequentialHalving
 from banditune.tuners.grid_search import Uniform as Uniform
 from banditune.tuners.noisy_ternary_search import NoTeS as NoTeS

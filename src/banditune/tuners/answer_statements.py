@@ -203,6 +203,10 @@ def state_window_answer(
     if (fit.mean >= 0).all():  # regrets are below 0 only on tables whose order favours a policy
         low = max(low, 0.0)
     minima = answer_curves.curves.argmin(axis=1)
+    best_interval = (
+        float(values[int(np.quantile(minima, tail, method="lower"))]),
+        float(values[int(np.quantile(minima, 1 - tail, method="higher"))]),
+    )
     region = find_near_optimal(answer_curves, confidence)
     ends = (float(values[region[0]]), float(values[region[1]])) if region else (0.0, 0.0)
     lowest = answer_curves.curves.min(axis=1)
@@ -219,8 +223,7 @@ def state_window_answer(
             mean=float(answer_curves.mean[answer_curves.answer_index]),
             low=float(low),
             high=float(high),
-            best_low=float(values[int(np.quantile(minima, tail, method="lower"))]),
-            best_high=float(values[int(np.quantile(minima, 1 - tail, method="higher"))]),
+            best_intervals={search_range.name: best_interval},
             regret_gap=bound_regret_gap(answer_curves, confidence) / gap_divisor,
             near_optimal=(*ends, region[2]) if region and ends[0] < ends[1] else (),
             second_dip=tuple(sorted(search_range.clip(float(v)) for v in dip_values)),
