@@ -130,9 +130,10 @@ def _(first: Tuning, results: Sequence[Tuning], labels: Sequence[str] | None) ->
     low, high = choose_regret_range(
         [(one.low, one.high) for result in results for one in (result.regret, result.textbook_regret)]
     )
-    name = join_parameters([result.searched_parameter for result in results])
-    x = make_axis(name, values, log=all(map(has_log_axis, results)), margin=0.02)
-    focus = (first.params[first.searched_parameter], first.regret.mean)
+    parameters = [get_overlaid_parameter(result) for result in results]
+    is_log = all(has_log_axis(result, name) for result, name in zip(results, parameters, strict=True))
+    x = make_axis(join_parameters(parameters), values, log=is_log, margin=0.02)
+    focus = (first.params[parameters[0]], first.regret.mean)
     return PlotSpec("Tuned and textbook values.", x, PlotAxis("Bayes regret", low, high), tuple(marks), focus)
 
 
@@ -163,6 +164,18 @@ def _(first: Comparison, results: Sequence[Comparison], labels: Sequence[str] | 
     return PlotSpec("Regrets of policies.", across, down, tuple(marks), (first.entries[0].regret.mean, 0.0))
 
 
+def get_overlaid_parameter(tuning: Tuning) -> str:
+    """Return the parameter over which a tuning is drawn beside others. It must be the only one."""
+    if len(tuning.searched_parameters) > 1:
+        raise InvalidRequest(
+            f"tunings that are drawn together must be over one parameter each, but one is over "
+            f"{', '.join(tuning.searched_parameters)}; draw it alone, or draw the regret over time.",
+            argument="result",
+            code="unsupported",
+        )
+    return tuning.searched_parameters[0]
+
+
 def join_names(*names: str) -> str:
     """Join names that are not empty."""
     return ", ".join(filter(None, names))
@@ -185,7 +198,7 @@ def make_labelled_curve(curve: Curve, number: int, label: str) -> Iterator[PlotM
 
 def make_tuned_marks(tuning: Tuning, number: int, label: str) -> Iterator[PlotMark]:
     """Mark one of several tunings: its curve if there is one, the tuned value, and the textbook value as a hollow dot."""
-    name = tuning.searched_parameter
+    name = get_overlaid_parameter(tuning)
     tuned, textbook = tuning.params[name], tuning.textbook_params[name]
     if tuning.curve:
         yield from list(make_labelled_curve(tuning.curve, number, ""))[:2]
