@@ -261,7 +261,7 @@ def test_fixed_values_are_checked():
         with pytest.raises(bt.InvalidRequest, match=re.escape(message)):
             bt.tune(TWO_PARAMETERS, PROBLEM, horizon=50, search=bt.Search(fixed=fixed))
     with pytest.raises(bt.InvalidRequest, match="fix all but one"):
-        bt.tune(TWO_PARAMETERS, PROBLEM, horizon=50)
+        bt.curve(TWO_PARAMETERS, PROBLEM, horizon=50)
 
 
 def test_a_result_loads_the_users_policy_from_its_file():

@@ -67,7 +67,9 @@ def make_tuning(policy="ucb1", **changes):
     tuned = np.append(rng.gamma(3, 9, 1390), rng.uniform(300, 2000, 10))
     textbook = rng.normal(355, 60, 1400)
     trials = tuple(
-        TrialResult.from_regrets([(value,) for value in values], [rng.gamma(3, 12, 1 + 7 * number) for number, _ in enumerate(values)])
+        TrialResult.from_regrets(
+            [(value,) for value in values], [rng.gamma(3, 12, 1 + 7 * number) for number, _ in enumerate(values)]
+        )
         for values in (np.linspace(0.02, 1, 5), *(np.linspace(0.1, 0.4, 6) / k + 0.2 - 0.2 / k for k in range(1, 12)))
     )
     posterior = SearchPosterior(
@@ -106,8 +108,11 @@ def make_tuning(policy="ucb1", **changes):
 def make_notes_tuning():
     """A tuning of an old version by NoTeS: two values a trial, no curve, no posterior, no distribution."""
     pairs = ((1 / 3, 2 / 3), (2 / 9, 4 / 9), (4 / 27, 8 / 27))
-    trials = tuple(TrialResult.from_regrets([(value,) for value in pair], np.random.default_rng(1).gamma(2, 20, (2, 25))) for pair in pairs)
-    changes = {"distribution": None, "textbook_distribution": None, "curve": None, "posterior": None, "notices": ()}
+    trials = tuple(
+        TrialResult.from_regrets([(value,) for value in pair], np.random.default_rng(1).gamma(2, 20, (2, 25)))
+        for pair in pairs
+    )
+    changes = {"distribution": None, "textbook_distribution": None, "curves": (), "posterior": None, "notices": ()}
     return make_tuning(trials=trials, setup=make_setup(tuner="notes"), **changes)
 
 

@@ -92,7 +92,7 @@ def test_text_in_backticks_is_code():
 
 def test_a_long_search_makes_a_small_file():
     trials = tuple(
-        TrialResult.from_regrets(np.arange(1, 9) / 100 + number % 50 / 100, np.ones((8, 3)) * number)
+        TrialResult.from_regrets(np.arange(1, 9)[:, None] / 100 + number % 50 / 100, np.ones((8, 3)) * number)
         for number in range(3000)
     )
     assert len(render_page(build_report_content(make_tuning(trials=trials)))) < 300_000

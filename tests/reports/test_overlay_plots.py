@@ -49,7 +49,7 @@ def test_curves_of_two_parameters_have_no_common_textbook_value():
 
 
 def test_tunings_are_drawn_with_tuned_and_textbook_values():
-    first, other = make_tuning(curve=None), make_tuning("ts", params={"gamma": 0.5})
+    first, other = make_tuning(curves=()), make_tuning("ts", params={"gamma": 0.5})
     marks = make_overlay_plot([first, other], ["one", "two"]).marks
     dots = [mark for mark in marks if mark.shape == "dots"]
     assert [(mark.label, mark.x, mark.y, mark.hollow) for mark in dots] == [

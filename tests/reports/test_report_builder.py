@@ -39,7 +39,7 @@ def test_old_results_without_distributions_can_be_read():
     old = json.loads(result.to_json())
     for name in ("distribution", "textbook_distribution", "requested_validation_runs"):
         del old[name]
-    del old["curve"]["refined"]
+    del old["curves"][0]["refined"]
     loaded = bt.results.from_json(json.dumps(old))
     assert loaded.distribution is None
     assert loaded.regret == result.regret
@@ -85,7 +85,9 @@ def test_a_report_states_what_the_search_knows(changes, message, band):
 )
 def test_an_interval_over_nearly_the_whole_range_is_printed_but_not_drawn(low, high, log, is_drawn):
     curve = replace(make_curve(), log_scale=log)
-    tuning = make_tuning(posterior=replace(make_tuning().posterior, best_intervals={"gamma": (low, high)}), curves=(curve,))
+    tuning = make_tuning(
+        posterior=replace(make_tuning().posterior, best_intervals={"gamma": (low, high)}), curves=(curve,)
+    )
     assert tuning.trials[0].rows[:, 0].tolist() == np.linspace(0.02, 1, 5).tolist()
     text = f"the best gamma is between {low:.4g} and {high:.4g}"
     assert text in repr(tuning)

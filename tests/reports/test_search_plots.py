@@ -9,7 +9,9 @@ from banditune.results.search_results import TrialResult
 
 
 def test_batches_of_trials_keep_every_run():
-    trials = [TrialResult.from_regrets([(0.1 * (number % 3),), (0.5,)], np.ones((2, number + 1))) for number in range(800)]
+    trials = [
+        TrialResult.from_regrets([(0.1 * (number % 3),), (0.5,)], np.ones((2, number + 1))) for number in range(800)
+    ]
     batches = search_plots.batch_trials(trials)
     assert len(batches) == search_plots.BATCH_COUNT
     assert (batches[0].label, batches[-1].label) == ("trials 1 to 16", "trials 785 to 800")

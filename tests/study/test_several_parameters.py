@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 
 import numpy as np
 import pytest
 
 import banditune as bt
+from banditune.study.search import FIRST_VALIDATION_INSTANCE
 
 PROBLEM = bt.Bernoulli(arms=3, prior=(1, 1))
 
@@ -42,9 +44,11 @@ def tuned():
 def test_all_parameters_are_searched_and_kept_in_their_ranges(tuned):
     assert tuned.setup.tuner_name == "cma-es"
     assert tuned.searched_parameters == ("width", "idle", "strength")
-    assert set(tuned.params) == set(tuned.posterior.best_intervals) == set(tuned.importance) == set(tuned.searched_ranges)
+    assert (
+        set(tuned.params) == set(tuned.posterior.best_intervals) == set(tuned.importance) == set(tuned.searched_ranges)
+    )
     rows = np.concatenate([trial.rows for trial in tuned.trials])
-    assert len(rows) > 20
+    assert len(rows) > 10
     for column, (low, high) in zip(rows.T, tuned.searched_ranges.values(), strict=True):
         assert low <= column.min() < column.max() <= high
     assert (rows[:, 2] == np.round(rows[:, 2])).all()
@@ -54,19 +58,21 @@ def test_all_parameters_are_searched_and_kept_in_their_ranges(tuned):
 def test_regrets_are_those_of_simulate_on_the_fresh_instances(tuned):
     first = tuned.distribution.worst_runs[0]
     regrets = bt.simulate(POLICY, PROBLEM, tuned.params, horizon=50, seed=1, first_instance=first, runs=1)
-    assert regrets[0, 0] == tuned.distribution.worst_regrets[0]
+    # Studies round regrets to float32.
+    assert np.float32(regrets[0, 0]) == tuned.distribution.worst_regrets[0]
 
 
 def test_importance_is_the_paired_difference_to_one_textbook_value():
     search = bt.Search(validate=300)
     result = tune(search=search)
-    # Without a pilot, validation begins where no search gets to.
-    from banditune.study.search import FIRST_VALIDATION_INSTANCE as first
-
     rows = [list(result.params.values())]
     for number, parameter in enumerate(PARAMETERS):
         rows.append([*rows[0][:number], parameter.textbook, *rows[0][number + 1 :]])
-    regrets = bt.simulate(POLICY, PROBLEM, rows, horizon=50, seed=1, first_instance=first, runs=300)
+    regrets = (
+        bt.simulate(POLICY, PROBLEM, rows, horizon=50, seed=1, first_instance=FIRST_VALIDATION_INSTANCE, runs=300)
+        .astype(np.float32)
+        .astype(float)
+    )
     assert len(result.importance) == 3
     for added, row in zip(result.importance.values(), regrets[1:], strict=True):
         difference = row - regrets[0]
@@ -137,7 +143,7 @@ def test_a_tuned_policy_is_deployed_with_all_its_parameters(tuned):
     live = tuned.deploy(POLICY)
     arm = live.select_arm()
     live.update(arm, 1.0)
-    assert live.params == pytest.approx(dict(tuned.params))
+    assert json.loads(live.to_json())["params"] == dict(tuned.params)
 
 
 def test_comparisons_tune_each_policy_in_its_own_space():

@@ -53,7 +53,7 @@ TunerOption = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Registered tuner, options as notes:precision=0.05; by default two-part for one parameter, cma-es for several.",
+        help="Registered tuner, options as notes:precision=0.05; two-part by default, cma-es for several parameters.",
     ),
 ]
 

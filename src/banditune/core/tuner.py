@@ -73,7 +73,9 @@ class Tuner:
     """Whether `search` takes a `Goal` as its third argument, and stops once it is reached or `StopSearch` is thrown."""
 
     def search(self, search_range: Any, budget: int) -> SearchGenerator:
-        """Search a `Range`, or a `Space` if the tuner can search several parameters. Errors about the budget are raised before the first trial.
+        """Search a `Range`, or a `Space` if the tuner can search several parameters.
+
+        Errors about the budget are raised before the first trial.
 
         A tuner that draws random numbers has a third argument `rng`, a NumPy generator that follows the study's seed.
         It must be the only source of random numbers, so that the same seed gives the same numbers.

@@ -369,7 +369,9 @@ def draw_importance(result: Tuning, axes: Any) -> None:
         for name in importance
     ]
     added = list(importance.values())
-    axes.barh(labels, [one.mean for one in added], xerr=[compute_half_width(one) for one in added], color=ORANGE, capsize=3)
+    axes.barh(
+        labels, [one.mean for one in added], xerr=[compute_half_width(one) for one in added], color=ORANGE, capsize=3
+    )
     axes.invert_yaxis()
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_xlabel("regret added if this parameter alone has its textbook value")

@@ -174,7 +174,10 @@ def make_visited_mark(name: str, batches: Sequence[TrialBatch]) -> PlotMark:
 
 
 def batch_trials(trials: Sequence[TrialResult], column: int = 0) -> list[TrialBatch]:
-    """Batch the values of a parameter, the one in this column. Return each trial by itself, or merge neighbouring trials and values if there would be too many dots."""
+    """Batch the values of the parameter in this column: a batch for each trial.
+
+    Neighbouring trials and values are merged if there would be too many dots.
+    """
     crowded = sum(len(trial.rows) for trial in trials) > MAX_DOTS
     step = math.ceil(len(trials) / BATCH_COUNT) if crowded else 1
     limit = MAX_DOTS // math.ceil(len(trials) / step) if crowded else MAX_DOTS

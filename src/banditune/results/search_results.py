@@ -164,4 +164,6 @@ class TrialResult(ResultRecord):
 
     def __repr__(self) -> str:
         rows = zip(self.rows, self.mean, self.runs, strict=True)
-        return "; ".join(f"{', '.join(f'{value:.4g}' for value in row)}: {mean:.4g} ({runs})" for row, mean, runs in rows)
+        return "; ".join(
+            f"{', '.join(f'{value:.4g}' for value in row)}: {mean:.4g} ({runs})" for row, mean, runs in rows
+        )

@@ -48,7 +48,9 @@ class SimulationSpec:
         if rows.shape[1] == len(names):
             return rows
         fixed, searched = dict(self.fixed), iter(rows.T)
-        return np.stack([np.full(len(rows), fixed[name]) if name in fixed else next(searched) for name in names], axis=1)
+        return np.stack(
+            [np.full(len(rows), fixed[name]) if name in fixed else next(searched) for name in names], axis=1
+        )
 
     def __post_init__(self) -> None:
         check_options_resolved(self.policy)

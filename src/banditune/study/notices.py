@@ -107,7 +107,10 @@ def note_worse_than_textbook(
     difference: FloatArray,
     negative: bool = False,
 ) -> Iterator[Finding]:
-    """Yield a notice if the textbook's values are significantly better. `negative`: there is a notice on regrets below 0."""
+    """Yield a notice if the textbook's values are significantly better.
+
+    `negative`: there is a notice on regrets below 0.
+    """
     excess = Estimate.from_sample(difference)
     if not excess.low > 0:
         return

@@ -84,9 +84,7 @@ def run_search(
         return search_answer._replace(value=row), tuple(trials)
 
 
-def start_search(
-    tuner: Tuner, space: Space, budget: int, goal: Goal = SPEND_BUDGET, seed: int = 0
-) -> SearchGenerator:
+def start_search(tuner: Tuner, space: Space, budget: int, goal: Goal = SPEND_BUDGET, seed: int = 0) -> SearchGenerator:
     """Start a search, without a trial. The tuner gets a goal and random numbers if its `search` takes them."""
     check_parameter_count(tuner, space)
     options: dict[str, Any] = {}

@@ -30,9 +30,9 @@ from banditune.study.parameter_values import (
     can_return_textbook,
     complete_row,
     describe_searched_ranges,
+    list_slice_specs,
     make_textbook_row,
     name_params,
-    list_slice_specs,
     resolve_only_range,
     resolve_space,
 )
@@ -95,8 +95,9 @@ def tune(
     Parameters
     ----------
     policy : Policy
-        A policy with a parameter or several, such as `UCB1()`. All that are not fixed are searched together. If its noise or prior is "problem", the default,
-        it takes the problem's. The textbook policy then has the textbook's noise and prior.
+        A policy with a parameter or several, such as `UCB1()`. All parameters that are not fixed are searched together. If
+        its noise or prior is "problem", the default, it takes the problem's. The textbook policy then has the textbook's
+        noise and prior.
     problem : Problem
         The distribution of problem instances that is expected, such as `Bernoulli(arms=10)`.
     horizon : int

@@ -268,9 +268,8 @@ def check_goal(tuner: Tuner, budget: int, seed: int) -> Finding:
 def check_study(tuner: Tuner, budget: int, seed: int) -> Finding:
     """Tune a policy: the result is the same on one thread and on two, and after JSON."""
     study_budget = min(STUDY_BUDGET, budget)
-    runs = (
-        study_budget if run_search_on_curve(tuner, Space(RANGES[:1]), study_budget, compute_dip, seed) is not None else budget
-    )
+    accepted = run_search_on_curve(tuner, Space(RANGES[:1]), study_budget, compute_dip, seed) is not None
+    runs = study_budget if accepted else budget
     results = [
         tune(
             UCB1(noise=0.5),
