@@ -59,7 +59,7 @@ MISTAKES = [
     (["tune", "--policy", "ucb1:noise=", *SMALL[2:]], "one value"),
     (["tune", "--policy", "ucb1:noise=1,noise=2", *SMALL[2:]], "one value"),
     (["tune", "--policy", "ucb1:noise=inf", *SMALL[2:]], "finite number"),
-    (["tune", "--policy", "greedy", *SMALL[2:]], "exactly one parameter"),
+    (["tune", "--policy", "greedy", *SMALL[2:]], "must have a parameter to be tuned"),
     (["regret-over-time"], "--policy must be given, or the FILE of a tuning or a comparison."),
     (["regret-over-time", *SMALL[:4]], "the number of steps in a run is missing; give it as --horizon."),
     (["regret-over-time", *SMALL, "--values", "1", "--values", "2"], "--values must be given once for each --policy"),

@@ -225,23 +225,17 @@ def test_intervals_of_the_data_frame_are_those_of_the_table(comparison):
 
 
 def test_a_comparison_states_what_was_not_tuned_and_what_cannot_be_backtested():
-    problem = bt.Mixture([(1.0, 0.0)])
+    problem, search = bt.Mixture([(1.0, 0.0)]), bt.Search(validate=10, fixed={"a": 1, "b": 0})
     comparison = bt.compare(
-        [TWO_PARAMETERS, bt.UCB1(noise=0.5), bt.Greedy()], problem, horizon=10, budget=12, search=bt.Search(validate=10)
+        [TWO_PARAMETERS, bt.UCB1(noise=0.5), bt.Greedy()], problem, horizon=10, budget=12, search=search
     )
     reasons = {entry.policy_config["name"]: entry.not_tuned_reason for entry in comparison.entries}
-    assert reasons == {
-        "two": "it has 2 parameters (a, b), a search takes one",
-        "ucb1": "",
-        "greedy": "it has no parameter",
-    }
-    assert "not tuned but simulated with the textbook value" in str(comparison)
+    assert reasons == {"two": "all its parameters are fixed", "ucb1": "", "greedy": "it has no parameter"}
+    assert "not tuned, and not available to `backtest`" in str(comparison)
     assert comparison.best_policy == "two"
-    assert "`backtest` cannot evaluate two: it has 2 parameters (a, b), a search takes one." in str(comparison)
-    assert "The best that it can evaluate is ucb1" in str(
-        comparison
-    ) or "The best that it can evaluate is greedy" not in str(comparison)
-    without_tuned = bt.compare(
-        [TWO_PARAMETERS, bt.Greedy()], problem, horizon=10, budget=12, search=bt.Search(validate=10)
-    )
+    assert comparison.entries[0].params == {"a": 1, "b": 0}
+    assert comparison.entries[0].regret.mean == 0
+    assert "`backtest` cannot evaluate two: all its parameters are fixed." in str(comparison)
+    assert "The best that it can evaluate is ucb1" in str(comparison)
+    without_tuned = bt.compare([TWO_PARAMETERS, bt.Greedy()], problem, horizon=10, budget=12, search=search)
     assert "nor can it evaluate any of the others" in str(without_tuned)

@@ -125,9 +125,9 @@ def test_wrong_arguments_are_refused(change, message):
         (lambda: bt.tune(bt.UCB1(noise=0.5), PROBLEM, horizon=50, search=bt.Search(validate=1)), "`validate`"),
         (
             lambda: bt.tune(bt.Greedy(), PROBLEM, horizon=50),
-            "exactly one parameter to be tuned, but greedy has 0 (none); compare() or",
+            "must have a parameter to be tuned, but greedy has none; compare() or",
         ),
-        (lambda: bt.tune(TWO_PARAMETERS, PROBLEM, horizon=50), "two has 2 (a, b)"),
+        (lambda: bt.curve(TWO_PARAMETERS, PROBLEM, horizon=50), "two has 2 (a, b)"),
         (lambda: bt.curve(TWO_PARAMETERS, PROBLEM, horizon=50), "over one parameter"),
         (lambda: bt.compare([bt.UCB1(noise=0.5)], PROBLEM, horizon=50), "two policies or more"),
         (lambda: bt.compare([bt.UCB1(noise=0.5), bt.Greedy()], PROBLEM, horizon=50, budget=3), "`budget >= 12`"),

@@ -9,7 +9,7 @@ import pytest
 
 import banditune as bt
 from banditune.core.problem import Instances
-from banditune.core.space import Range
+from banditune.core.space import Range, Space
 from banditune.core.tuner import SearchAnswer, Trial, Tuner
 from banditune.problems.problem_variants import list_variants
 from banditune.reports.robustness_statements import format_excess_share, state_robustness
@@ -389,7 +389,7 @@ def test_robustness_takes_one_value(value):
 
 
 def test_robustness_needs_a_parameter():
-    with pytest.raises(bt.InvalidRequest, match="exactly one parameter to be tuned, but greedy has 0"):
+    with pytest.raises(bt.InvalidRequest, match="must have a parameter to be tuned, but greedy has none"):
         bt.robustness(bt.Greedy(), bt.Bernoulli(arms=2), 1.0, horizon=10)
 
 
@@ -506,7 +506,9 @@ def test_every_reason_to_doubt_a_gap_is_found():
     default_posterior = make_posterior(1.0)
 
     def find_doubt(value=0.2, answer=0.3, posterior=default_posterior, ahead=zero, behind=zero, fresh=fresh):
-        return next(note_gap_doubts(among, value, SearchAnswer(answer, posterior), ahead, behind, fresh), "")
+        return next(
+            note_gap_doubts(Space((among,)), value, SearchAnswer((answer,), posterior), ahead, behind, fresh), ""
+        )
 
     assert find_doubt() == ""
     assert find_doubt(posterior=None) == ""

@@ -33,10 +33,6 @@ def test_several_parameters_come_in_rows():
     regrets = bt.simulate(TWO_PARAMETERS, problem, [(1, 0), (0, 1)], horizon=10, runs=2)
     assert regrets.tolist() == [[0, 0], [10, 10]]
     assert (bt.simulate(TWO_PARAMETERS, problem, {"a": 0, "b": 1}, horizon=10, runs=2) == 10).all()
-    comparison = bt.compare(
-        [TWO_PARAMETERS, bt.UCB1(noise=0.5)], problem, horizon=10, budget=12, search=bt.Search(validate=10)
-    )
-    assert comparison.best_policy == "two"
 
 
 def test_named_arms_and_priors_per_arm():

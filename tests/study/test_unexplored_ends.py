@@ -9,7 +9,7 @@ import pytest
 
 import banditune as bt
 from banditune.core.errors import SimulationError, WorkerLost
-from banditune.core.space import Range
+from banditune.core.space import Range, Space
 from banditune.core.tuner import Goal
 from banditune.results.estimates import Estimate
 from banditune.results.search_results import SearchPosterior
@@ -157,8 +157,8 @@ def test_an_end_is_reported_if_it_is_surely_better(ahead, is_better, is_refuted)
     assert (progress.done, progress.total) == (400, 400)
     assert end[0] == 0
     assert end[1].mean == pytest.approx(ahead)
-    assert len(list(note_better_end(LINEAR, end))) == is_better
-    goal, level = Goal(0.15, 0.95), (1.0, Estimate.from_sample(noise))
+    assert len(list(note_better_end(Space((LINEAR,)), end))) == is_better
+    goal, level = Goal(0.15, 0.95), ((1.0,), Estimate.from_sample(noise))
     assert any(note_missed_precision(goal, POSTERIOR, level, end)) == is_refuted
     for high in (1.49, 1.51):  # 15% of 10 are wanted
         assert any(note_missed_precision(goal, POSTERIOR, level, (0.0, replace(end[1], high=high)))) == (high > 1.5)
@@ -166,7 +166,7 @@ def test_an_end_is_reported_if_it_is_surely_better(ahead, is_better, is_refuted)
     assert "More tables are needed to know." in next(note_missed_precision(goal, POSTERIOR, level, (0.0, tables)))
     # A value that the search tried refutes the precision only if it is surely better.
     for low in (1.49, 1.51):
-        assert any(note_missed_precision(goal, POSTERIOR, (1.0, replace(end[1], low=low, high=3.0)), None)) == (
+        assert any(note_missed_precision(goal, POSTERIOR, ((1.0,), replace(end[1], low=low, high=3.0)), None)) == (
             low > 1.5
         )
 
@@ -183,7 +183,7 @@ def test_an_end_is_reported_if_it_is_surely_better(ahead, is_better, is_refuted)
 )
 def test_the_notice_states_why_a_precision_was_not_reached(posterior, message):
     (missed,) = note_missed_precision(
-        Goal(0.15, 0.95), posterior, (1.0, Estimate.from_standard_error(-1.0, 0.1, 400)), None
+        Goal(0.15, 0.95), posterior, ((1.0,), Estimate.from_standard_error(-1.0, 0.1, 400)), None
     )
     assert message in missed
 
@@ -215,7 +215,7 @@ def test_without_an_unexplored_end_nothing_is_reported():
         )
     assert validate_unexplored_end(NO_SPLIT, POSTERIOR, np.ones(4), range(4), FakeSimulator(None), progress) is None
     assert progress.total == 5
-    assert not list(note_better_end(LINEAR, None))
+    assert not list(note_better_end(Space((LINEAR,)), None))
 
 
 def test_a_failing_simulator_ends_the_study():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.core.space import Range
+from banditune.core.space import Range, Space
 from banditune.core.tuner import Goal
 from banditune.study.search import start_search
 from banditune.tuners import two_part
@@ -33,7 +33,7 @@ def draw_regrets(width, size, rng):
 def run_search(among, budget, seed, to_width, goal=None):
     """A search on these runs. `to_width` converts values to widths of the curve."""
     rng = np.random.default_rng([seed, 3])
-    search = start_search(bt.TwoPart(), among, budget, *(() if goal is None else (goal,)), seed=seed)
+    search = start_search(bt.TwoPart(), Space((among,)), budget, *(() if goal is None else (goal,)), seed=seed)
     values = []
     try:
         trial = next(search)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import banditune as bt
-from banditune.core.space import Range
+from banditune.core.space import Range, Space
 from banditune.core.tuner import Trial
 from banditune.paper.lockstep_tunings import run_single_tuner
 from banditune.paper.run_pools import UNIT_POINTS, build_smoother, map_to_unit_interval
@@ -176,7 +176,7 @@ def test_optuna_follows_the_seed_of_the_study_unless_it_has_its_own():
     pytest.importorskip("optuna")
 
     def first_value(tuner, seed):
-        return next(start_search(tuner, UNIT, 20, seed=seed)).values[0]
+        return next(start_search(tuner, Space((UNIT,)), 20, seed=seed)).values[0]
 
     values = [first_value(Optuna(), seed) for seed in range(3)]
     assert values == [first_value(Optuna(), seed) for seed in range(3)]

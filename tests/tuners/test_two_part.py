@@ -10,6 +10,7 @@ from scipy import stats
 
 import banditune as bt
 from banditune.core.errors import StopSearch
+from banditune.core.space import Space
 from banditune.core.tuner import Goal
 from banditune.study.search import start_search
 from banditune.tuners import curve_draws, two_part, two_part_search
@@ -56,7 +57,7 @@ def test_a_search_is_repeatable_and_uses_its_budget():
 
 def test_a_search_depends_on_its_seed():
     def list_trials(seed):
-        search = start_search(bt.TwoPart(), UNIT, 150, seed=seed)
+        search = start_search(bt.TwoPart(), Space((UNIT,)), 150, seed=seed)
         return [trial for trial, _ in answer_trials(search, 150)]
 
     seeds = range(4)

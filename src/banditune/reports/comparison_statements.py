@@ -83,7 +83,7 @@ def list_comparison_notes(result: Comparison) -> Iterator[str]:
         yield f"gap: by the search, no other value of the parameter is better by more ({levels[0]:.0%} sure)"
     untuned = [f"{entry.policy} ({entry.not_tuned_reason})" for entry in result.entries if entry.not_tuned_reason]
     if untuned:
-        yield f"not tuned but simulated with the textbook value, and not available to `backtest`: {', '.join(untuned)}"
+        yield f"not tuned, and not available to `backtest`: {', '.join(untuned)}"
     untuned = [
         f"{entry.policy} ({entry.not_backtested_reason})"
         for entry in result.entries

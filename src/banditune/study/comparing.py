@@ -32,7 +32,6 @@ from banditune.study.parameter_values import (
     describe_searched_ranges,
     explain_not_backtested,
     explain_not_tuned,
-    get_searched_values,
     make_textbook_row,
     name_params,
     resolve_space,
@@ -196,7 +195,7 @@ class _ValidatedPolicy(NamedTuple):
     def recommended(self) -> tuple[SimulationSpec, FloatArray, FloatArray]:
         """The recommended spec, parameters and regrets: tuned, or the textbook's if it is significantly better."""
         spec = self.split.validation_spec
-        if Estimate.from_sample(self.textbook_regrets - self.tuned_regrets).high < 0:
+        if not explain_not_tuned(spec) and Estimate.from_sample(self.textbook_regrets - self.tuned_regrets).high < 0:
             return spec.textbook_spec, make_textbook_row(spec), self.textbook_regrets
         return spec, self.params, self.tuned_regrets
 
@@ -250,16 +249,11 @@ def _tune_and_validate(
 ) -> _ValidatedPolicy:
     """Tune a policy if there is a tuner, and simulate it and the textbook policy on fresh instances."""
     unrepeatable = tuple(note_unrepeatable_runs(spec))
-    params, spent, posterior, split = make_textbook_row(spec), 0, None, split_spec(spec)
-    space = resolve_space(spec) if tuner else None
+    space, row, spent, posterior, split = resolve_space(spec) if tuner else None, (), 0, None, split_spec(spec)
     if tuner and space:
         answer, trials = run_search(split.search_spec, tuner, space, budget, simulator, counter)
-        params, spent, posterior = (
-            complete_row(spec, answer.value),
-            sum(trial.total_runs for trial in trials),
-            answer.posterior,
-        )
-    row = get_searched_values(spec, params[None, :])[0].tolist() if space else []
+        row, spent, posterior = answer.value, sum(trial.total_runs for trial in trials), answer.posterior
+    params = complete_row(spec, row)
     both = np.array([params, make_textbook_row(spec)])
     candidate = simulate_both(split.validation_spec, both, fresh, simulator, counter, 2 * number)
     tuned, textbook = split.reduce_validation(candidate, fresh)

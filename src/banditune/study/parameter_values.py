@@ -191,7 +191,9 @@ def list_slice_specs(spec: SimulationSpec, row: Sequence[float]) -> list[Simulat
 
 def explain_not_tuned(spec: SimulationSpec) -> str:
     """Say why a policy cannot be tuned; empty if it can."""
-    return "" if list_searched_ranges(spec) else "it has no parameter"
+    if list_searched_ranges(spec):
+        return ""
+    return "all its parameters are fixed" if spec.fixed else "it has no parameter"
 
 
 def explain_not_backtested(spec: SimulationSpec) -> str:
