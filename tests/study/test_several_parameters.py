@@ -44,9 +44,8 @@ def tuned():
 def test_all_parameters_are_searched_and_kept_in_their_ranges(tuned):
     assert tuned.setup.tuner_name == "cma-es"
     assert tuned.searched_parameters == ("width", "idle", "strength")
-    assert (
-        set(tuned.params) == set(tuned.posterior.best_intervals) == set(tuned.importance) == set(tuned.searched_ranges)
-    )
+    assert set(tuned.params) == set(tuned.importance) == set(tuned.searched_ranges)
+    assert tuned.posterior is None
     rows = np.concatenate([trial.rows for trial in tuned.trials])
     assert len(rows) > 10
     for column, (low, high) in zip(rows.T, tuned.searched_ranges.values(), strict=True):
@@ -85,7 +84,6 @@ def test_a_parameter_without_an_effect_is_named_and_the_others_are_not(tuned):
     assert len(idle) == 1
     assert idle[0].startswith("`idle` does not change what the policy does")
     assert tuned.importance["idle"].mean == tuned.importance["idle"].se == 0
-    assert tuned.posterior is not None
 
 
 def test_fixed_parameters_keep_their_values_and_are_not_searched():
@@ -114,8 +112,7 @@ def test_a_result_survives_json_and_becomes_a_page_a_picture_and_text(tuned, tmp
     assert all(f"Regret over {name}" in page for name in ("idle", "strength"))
     bt.plot(tuned, tmp_path / "picture.png")
     text = str(tuned)
-    assert "no other values are better by more than" in text
-    assert all(f"the best {name} is between" in text for name in tuned.params)
+    assert "95% sure" not in text
     assert "regret added" in text
     assert list(tuned.to_pandas().columns) == ["trial", *tuned.params, "mean", "se", "runs"]
 
