@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 import types
 from collections import namedtuple
+from typing import NamedTuple
 
 import numba
 import numpy as np
 import pytest
+from numba.core.compiler import Flags
 
 import banditune as bt
+from banditune.core.streams import uniform
 from banditune.simulation.bind import bind_function
 from banditune.simulation.compilation import compile_kernel
-from banditune.simulation.numba_patches import defer_helper_compilation
+from banditune.simulation.numba_patches import defer_helper_compilation, speed_up_compiler
 
 SCRIPT = """
 import sys
@@ -231,6 +234,51 @@ def test_the_compilation_of_helpers_is_deferred():
     """With a version of Numba that is built differently it would be False, and compiling would take twice as long."""
     assert defer_helper_compilation()
     assert numba.njit(lambda x: x + 1.0)(2.0) == 3.0
+
+
+def test_slow_parts_of_the_compiler_are_replaced():
+    """With a version of Numba that is built differently it would be False, and compiling would take a fifth longer."""
+    assert speed_up_compiler()
+    flags = Flags()
+    other = Flags()
+    other.boundscheck = flags.boundscheck
+    assert flags == other, "a default that is set is no difference"
+    assert hash(flags) == hash(other)
+    other.boundscheck = not flags.boundscheck
+    assert flags != other
+    assert flags != "flags"
+
+
+def test_kernels_share_their_compiled_helpers():
+    first, second = (
+        compile_kernel(function)
+        for function in (lambda stream: uniform(stream) + 1.0, lambda stream: uniform(stream) + 2.0)
+    )
+    assert first is not second
+    assert first.py_func.__globals__["uniform"] is second.py_func.__globals__["uniform"]
+
+
+def make_pair_kernel(factor):
+    """Make a kernel with a tuple class of its own, which equals that of other such kernels in name and fields."""
+
+    class Pair(NamedTuple):
+        low: float
+        high: float
+
+    @bt.kernel.scalar
+    def make_pair(x):
+        return Pair(x, x + 1.0)
+
+    @bt.kernel.scalar
+    def choose_pair(x, pair):
+        return Pair(x * factor, x) if x > 1.0 else pair
+
+    return compile_kernel(lambda x: choose_pair(x, make_pair(x)).low)
+
+
+def test_a_tuple_class_may_be_defined_again_with_the_same_fields():
+    first, second = make_pair_kernel(2.0), make_pair_kernel(3.0)
+    assert [first(1.0), first(5.0), second(1.0), second(5.0)] == [1.0, 10.0, 1.0, 15.0]
 
 
 @pytest.mark.slow

@@ -15,7 +15,12 @@ from typing import Any, NamedTuple
 from banditune.core.errors import SimulationError
 from banditune.core.scalar import is_package_code
 from banditune.simulation.bind import Binder, SlotFillings, bind_function
-from banditune.simulation.numba_patches import INLINED_PREFIX, OPTIMIZED_PREFIX, defer_helper_compilation
+from banditune.simulation.numba_patches import (
+    INLINED_PREFIX,
+    OPTIMIZED_PREFIX,
+    defer_helper_compilation,
+    speed_up_compiler,
+)
 
 _compile_lock = threading.RLock()
 
@@ -111,17 +116,49 @@ _FLAGS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 _NO_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
+_helpers: dict[tuple[str, bool], Any] = {}
+"""Helpers of the kernels of this process by their name, which ends with their digest, and whether bounds are checked."""
+
+
 def _compile_cpu_helper(copy: Any, original: Any, has_custom_code: bool) -> Callable[..., Any]:
+    """Mark a helper for compilation, or take it from another kernel of this process, where its types are known."""
     import numba
 
+    speed_up_compiler()
     deferred = defer_helper_compilation() and is_package_code(original)
     if deferred:
         copy.__qualname__ = (
             OPTIMIZED_PREFIX if hasattr(original, "__optimize_separately__") else INLINED_PREFIX
         ) + copy.__qualname__
+    key = copy.__qualname__, has_custom_code
+    if key in _helpers:
+        return _helpers[key]  # type: ignore[no-any-return]
     inline = not hasattr(original, "__noinline__")
     flags = _FLAGS | (_NO_WRAPPERS if deferred else {})
-    return numba.njit(copy, boundscheck=has_custom_code, forceinline=inline, **flags)  # type: ignore[no-any-return]
+    helper = numba.njit(copy, boundscheck=has_custom_code, forceinline=inline, **flags)
+    if all(_is_shared(value, has_custom_code) for value in _list_values(copy)):
+        _helpers[key] = helper
+    return helper  # type: ignore[no-any-return]
+
+
+def _list_values(copy: Any) -> Iterator[Any]:
+    """List what a bound copy reaches by name."""
+    scope = {name: value for name, value in copy.__globals__.items() if name not in ("__builtins__", "__name__")}
+    yield from scope.values()
+    yield from (cell.cell_contents for cell in copy.__closure__ or ())
+
+
+def _is_shared(value: Any, has_custom_code: bool) -> bool:
+    """Return whether a value is the same object in all kernels with its digest. A user may define a tuple class twice."""
+    if hasattr(value, "py_func"):
+        return _helpers.get((value.py_func.__qualname__, has_custom_code)) is value
+    if isinstance(value, types.FunctionType):
+        return False  # NUMBA_DISABLE_JIT: plain Python
+    if isinstance(value, tuple):
+        return all(_is_shared(item, has_custom_code) for item in value)
+    if isinstance(value, types.ModuleType):
+        return value.__name__ in ("math", "numpy")
+    return not isinstance(value, type) or value.__module__ in ("builtins", "numpy") or is_package_code(value)
 
 
 def _compile_cpu_kernel(copy: Any, cache: bool) -> Callable[..., Any]:
