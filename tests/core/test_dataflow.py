@@ -41,3 +41,16 @@ def test_a_variable_is_found_where_one_instruction_loads_two(monkeypatch, opname
 )
 def test_it_is_known_from_its_code_whether_a_reward_depends_on_the_step(reward, reads):
     assert depends_on_step(reward) == reads
+
+
+def ignore(step):
+    return 1.0
+
+
+def test_a_helper_that_is_defined_again_is_analysed_again(monkeypatch):
+    def pay(instance, arm, pull, step, stream):
+        return ignore(step)
+
+    assert not depends_on_step(pay)
+    monkeypatch.setitem(globals(), "ignore", lambda step: step * 1.0)
+    assert depends_on_step(pay)

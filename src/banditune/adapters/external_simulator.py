@@ -164,7 +164,8 @@ class RewardSource:
         first, rewards = self.drawn_rewards.get(arm, (0, []))
         if not first <= pull < first + len(rewards):
             out = np.empty(REWARDS_AHEAD if self.simulator.per_pull else 1)
-            self.simulator.draw(self.means, self.simulator.options, *self.key, self.cursor, arm, pull, step, out)
+            steps = np.full(len(out), step)
+            self.simulator.draw(self.means, self.simulator.options, *self.key, self.cursor, arm, pull, steps, out)
             first, rewards = pull, out.tolist()
             if self.simulator.per_pull:
                 self.drawn_rewards[arm] = first, rewards

@@ -54,12 +54,26 @@ def loads_variable(code: CodeType, name: str) -> bool:
     ) or any(loads_variable(nested, name) for nested in code.co_consts if isinstance(nested, CodeType))
 
 
+_analyses: dict[CodeType, tuple[list[Any], list[Any]]] = {}
+"""What the names of a function's code meant when it was analysed, and its statements then."""
+
+
 def _list_statements(function: FunctionType) -> list[Any]:
-    """List a function's statements in Numba's representation, which is the same for all versions of Python."""
+    """List a function's statements in Numba's representation, which is the same for all versions of Python.
+
+    They hold the values of global names. So they are listed again if one of these has changed.
+    """
     from numba.core.compiler import run_frontend
 
-    blocks = run_frontend(function).blocks
-    return [statement for block in blocks.values() for statement in block.body]
+    code = function.__code__
+    meaning = [function.__globals__.get(name) for name in code.co_names]
+    meaning += [cell.cell_contents for cell in function.__closure__ or ()]
+    known, statements = _analyses.get(code, ([], []))
+    if not statements or len(known) != len(meaning) or any(a is not b for a, b in zip(known, meaning, strict=True)):
+        blocks = run_frontend(function).blocks
+        statements = [statement for block in blocks.values() for statement in block.body]
+        _analyses[code] = meaning, statements
+    return statements
 
 
 def _find_uses(function: FunctionType, statements: list[Any], name: str) -> Iterator[tuple[Any, int | str]]:

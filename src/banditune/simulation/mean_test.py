@@ -90,13 +90,13 @@ REWARD_KINDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 """What rewards, a number or an array, must be by the kind that a problem states; `real` ones may be any number."""
 
 
-def draw_rewards(means, options, key0, key1, cursor, arm, first, step, out):  # type: ignore[no-untyped-def]
-    """Rewards of pulls first, first + 1 ... of an arm; all at this step, for problems to which steps do not matter."""
+def draw_rewards(means, options, key0, key1, cursor, arm, first, steps, out):  # type: ignore[no-untyped-def]
+    """Draw the rewards of pulls first, first + 1 ... of an arm, one for each step."""
     instance = Instance(means, options)
     stream = Stream(key0, key1, cursor)
     for position in range(len(out)):
         seek(stream, arm, first + position)  # type: ignore[no-untyped-call]
-        out[position] = reward(instance, arm, first + position, step, stream)
+        out[position] = reward(instance, arm, first + position, int(steps[position]), stream)
 
 
 def compile_reward_sampler(spec: SimulationSpec) -> Callable[..., None]:
@@ -104,7 +104,9 @@ def compile_reward_sampler(spec: SimulationSpec) -> Callable[..., None]:
     compiled = compile_kernel(draw_rewards, {"reward": spec.problem.reward})
     means, options = copy_read_only(np.zeros(spec.problem.arms)), copy_read_only(spec.problem.options())
     compile_signature(
-        compiled, (means, options, 1, 1, np.zeros(4, np.int64), 0, 0, 0, np.empty(1)), describe_spec(spec)
+        compiled,
+        (means, options, 1, 1, np.zeros(4, np.int64), 0, 0, np.zeros(1, np.int64), np.empty(1)),
+        describe_spec(spec),
     )
     return compiled
 
@@ -323,7 +325,7 @@ def _draw_sample(spec: SimulationSpec, block: int, means: FloatArray, most_runs:
                 cursor,
                 int(arms[position]),
                 int(firsts[position]),
-                int(steps[position]),
+                np.full(size, steps[position]),
                 out,
             )
         _check_reward_kind(spec, payoffs, runs[batch] + block * BLOCK_SIZE, arms[batch])

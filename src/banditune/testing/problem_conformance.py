@@ -195,14 +195,12 @@ def draw_reward_table(spec: SimulationSpec, draw: Callable[..., Any], runs: int,
     """Draw the first rewards of every arm: an array (runs, arms, pulls). If steps matter, a pull is one step."""
     problem = spec.problem
     means, options = draw_instances(problem, spec.seed, 0).means, copy_read_only(problem.options())
-    table = np.empty((runs, problem.arms, pulls))
-    at_once = pulls if problem.has_step_free_rewards else 1
+    table, steps = np.empty((runs, problem.arms, pulls)), np.arange(pulls)
     for run in range(runs):
         key = compute_instance_key(spec.seed, run)  # type: ignore[no-untyped-call]
         for arm in range(problem.arms):
             cursor = np.array([0, 0, 0, REWARD_STREAM], np.int64)
-            for first in range(0, pulls, at_once):
-                draw(means[run], options, *key, cursor, arm, first, first, table[run, arm, first : first + at_once])
+            draw(means[run], options, *key, cursor, arm, 0, steps, table[run, arm])
     return table
 
 
