@@ -107,8 +107,9 @@ def test_wrong_results_are_refused(text, message, tmp_path):
 
 
 def iterate_items(message):
-    """Every container in a JSON value, with each of its keys."""
-    for key in list(message) if isinstance(message, dict) else range(len(message)):
+    """Every container in a JSON value, with each of its keys; of a list, whose items are alike, the first and the last."""
+    keys = list(message) if isinstance(message, dict) else sorted({0, len(message) - 1}) if message else []
+    for key in keys:
         yield message, key
         if isinstance(message[key], dict | list):
             yield from iterate_items(message[key])
