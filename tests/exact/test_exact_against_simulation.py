@@ -11,7 +11,7 @@ import banditune as bt
 from banditune.exact.bayes_regret import compute_bayes_regret
 from helpers.statistics import mean_agrees
 
-RUNS = pytest.mark.parametrize("runs", [400_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+RUNS = pytest.mark.parametrize("runs", [200_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
 TWO_ARMS = bt.Mixture(((0.6, 0.4), (0.2, 0.9)))
 THREE_ARMS = bt.Mixture(((0.6, 0.4, 0.5), (0.1, 0.35, 0.3)), weights=(0.3, 0.7))
 BETA_ARMS = bt.Bernoulli(arms=3, prior=((1, 1), (2, 2), (1, 3)))

@@ -42,7 +42,7 @@ def test_the_best_policy_is_simulated_again_on_other_instances():
     """Eight equal policies with separate random numbers: the lowest mean is too low."""
     policies = [bt.UCB1(noise=0.5 + 1e-9 * number) for number in range(8)]
     best_means, rerun_means = [], []
-    for seed in range(30):
+    for seed in range(15):
         comparison = bt.compare(
             policies,
             bt.problems.two_point_mixture(),
