@@ -78,7 +78,7 @@ LARGEST_EXPONENT = 700.0
 
 @scalar
 def compute_exploration(weight, setting, step, params):
-    """Compute 2 c log(1 + m / (d T^e)) / T, for an arm with weight T and m rounds left; no round is left after the horizon."""
+    """Compute 2 c log(1 + m / (d T^e)) / T, for an arm with weight T and m rounds left. After the horizon m is 0."""
     left = setting.horizon - step
     if left <= 0:
         return 0.0
