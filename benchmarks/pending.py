@@ -87,6 +87,7 @@ CELLS = {
             "moss": bt.policies.MOSS,
             "kl-ucb": bt.policies.KLUCB,
             "bayes-ucb": lambda: bt.policies.BayesUCB(prior=(1, 1)),
+            "finite-horizon-index": lambda: bt.policies.FiniteHorizonIndex(prior=(1, 1)),
             **FREE,
             "own index": lambda: bt.define_policy("own index", choose_index, parameters=OWN),
             "own random": lambda: bt.define_policy("own random", choose_random, parameters=OWN),
@@ -99,6 +100,7 @@ CELLS = {
             "ucb1": lambda: bt.UCB1(noise=1.0),
             "ucb1-step": lambda: bt.policies.UCB1Step(noise=1.0),
             "gaussian-ts": lambda: bt.GaussianThompson(prior=(0, 1), noise=1.0),
+            "gaussian-finite-horizon-index": lambda: bt.policies.GaussianFiniteHorizonIndex(prior=(0, 1), noise=1.0),
             **FREE,
         },
     ),
@@ -131,6 +133,13 @@ CELLS = {
 }
 
 
+FIXED = {
+    "finite-horizon-index": {"d": 0.115, "e": 1.239, "s": 3.549},
+    "gaussian-finite-horizon-index": {"d": 0.3, "e": 1.0, "s": 0.7},
+}
+"""Parameters that are not tuned."""
+
+
 class Task(NamedTuple):
     """Some runs of a policy on a cell: `batches` 0 means rewards at once."""
 
@@ -145,10 +154,10 @@ class Task(NamedTuple):
 
 
 def tune_policy(pair: tuple[str, str, int]) -> tuple[float, ...]:
-    """The policy's parameter, tuned with rewards at once; none where it has none."""
+    """The policy's parameters with rewards at once, the first one tuned; none where it has none."""
     cell, name, horizon = pair
     policy = CELLS[cell].policies[name]()
-    if len(policy.parameters) != 1:
+    if not policy.parameters:
         return ()
     tuning = bt.tune(
         policy,
@@ -156,7 +165,7 @@ def tune_policy(pair: tuple[str, str, int]) -> tuple[float, ...]:
         horizon=horizon,
         budget=1000,
         include=("no_lower_bound",),
-        search=bt.Search(validate=20),
+        search=bt.Search(validate=20, fixed=FIXED.get(name, {})),
         run=bt.Run(workers=1),
     )
     return tuple(tuning.params.values())

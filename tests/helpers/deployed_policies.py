@@ -22,7 +22,7 @@ def make_matching_problem(policy, arms=5, dims=3):
         return (bt.Linear if policy.rewards == "real" else bt.Logistic)(arms=arms, dims=dims)
     if policy.rewards == "binary":
         return bt.Bernoulli(arms=2)
-    return bt.Gaussian(arms=arms) if policy.name == "gaussian-ts" else bt.BetaRewards(arms=arms)
+    return bt.Gaussian(arms=arms) if policy.prior_kind == "normal" else bt.BetaRewards(arms=arms)
 
 
 def make_policy(name):
@@ -32,7 +32,9 @@ def make_policy(name):
 
 
 def choose_value(policy):
-    """A parameter value at which the policy explores and exploits."""
+    """Parameter values at which the policy explores and exploits."""
+    if len(policy.parameters) > 1:
+        return [parameter.textbook for parameter in policy.parameters]
     return {"gamma": 0.3, "epsilon": 0.2, "pulls": 3}[policy.parameters[0].name] if policy.parameters else None
 
 

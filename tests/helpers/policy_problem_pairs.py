@@ -38,8 +38,10 @@ PAIRS = [(policy, problem) for policy in POLICIES for problem in SMALL_PROBLEMS 
 
 
 def list_values(spec: SimulationSpec) -> np.ndarray:
-    """The textbook value and two others."""
+    """The textbook values, and two others of the first parameter."""
     ranges = [p.resolve(spec.problem.arms, spec.horizon) for p in spec.policy.parameters]
     if not ranges:
         return np.array([[0.0]])
-    return np.array([[ranges[0].textbook], [ranges[0].scale_from_unit(0.15)], [ranges[0].scale_from_unit(0.0)]])
+    others = [search_range.textbook for search_range in ranges[1:]]
+    firsts = (ranges[0].textbook, ranges[0].scale_from_unit(0.15), ranges[0].scale_from_unit(0.0))
+    return np.array([[first, *others] for first in firsts])

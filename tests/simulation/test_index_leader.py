@@ -66,6 +66,8 @@ POLICIES = {
     "kl-ucb": bt.policies.KLUCB(),
     "ucb-v": bt.policies.UCBV(),
     "bayes-ucb": bt.policies.BayesUCB(prior=(1, 1)),
+    "finite-horizon-index": bt.policies.FiniteHorizonIndex(prior=(1, 1)),
+    "gaussian-finite-horizon-index": bt.policies.GaussianFiniteHorizonIndex(prior=(0.5, 0.3), noise=0.4),
 }
 PROBLEMS = {
     "bits": bt.Bernoulli(arms=4),
@@ -80,7 +82,8 @@ def test_it_pulls_the_arms_of_the_plain_loop(policy, problem):
     """With gamma = 0 most arms are tied, and with 3 the leader changes at almost every step."""
     spec = SimulationSpec(POLICIES[policy], PROBLEMS[problem], 120, seed=3, checkpoints=(1, 5, 60, 120))
     assert select_shortcut(spec.policy, spec.problem).name.startswith("index-leader")
-    rows = np.array([[0.0], [0.4], [3.0]])
+    others = [1.0] * (len(spec.policy.parameters) - 1)
+    rows = np.array([[value, *others] for value in (0.0, 0.4, 3.0)])
     fast, plain = (simulate_in_python(replace(spec, use_shortcut=use), rows, range(6)) for use in (True, False))
     assert (fast == plain).all()
     assert plain.max() > 0

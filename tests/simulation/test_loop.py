@@ -24,7 +24,10 @@ def test_policies_refuse_exactly_the_problems_they_cannot_take():
     refused = {policy: [problem for problem in SMALL_PROBLEMS if (policy, problem) not in PAIRS] for policy in POLICIES}
     featureless = ["bernoulli", "beta", "campaigns", "gaussian", "mixture", "reward-table", "warm-up"]
     expected = {policy: [] for policy in POLICIES} | {
-        **{policy: ["gaussian", "linear"] for policy in ("ts", "kl-ucb", "ucb-v", "moss", "bayes-ucb")},
+        **{
+            policy: ["gaussian", "linear"]
+            for policy in ("ts", "kl-ucb", "ucb-v", "moss", "bayes-ucb", "finite-horizon-index")
+        },
         "gittins": ["beta", "gaussian", "linear", "reward-table"],
         # On a mixture both are the same policy.
         **{

@@ -35,7 +35,7 @@ WIDTHS = [0.3, 1.0, 2.5]
 """The last one is beyond the usual range of every policy."""
 
 
-PLAIN_PYTHON = {"kl-ucb", "ucb-v", "bayes-ucb"}
+PLAIN_PYTHON = {"kl-ucb", "ucb-v", "bayes-ucb", "finite-horizon-index", "gaussian-finite-horizon-index"}
 """Policies whose shortcuts are compared as plain Python in test_index_leader.py, which is faster than compiling them."""
 
 
@@ -105,7 +105,8 @@ def test_every_shortcut_agrees_with_the_plain_loop_at_every_width(kind, shortcut
     problem = find_suitable_problem(policy, lambda problem: select_shortcut(policy, problem))
     assert select_shortcut(policy, problem) is shortcut
     spec = SimulationSpec(policy, problem, 300, seed=4, checkpoints=(20, 300))
-    finding, runs, detectable = compare_shortcut(spec, shortcut, np.array(WIDTHS)[:, None])
+    rows = np.tile(np.array(WIDTHS)[:, None], len(policy.parameters))
+    finding, runs, detectable = compare_shortcut(spec, shortcut, rows)
     assert repr(shortcut.name) in finding
     assert runs >= (300 if shortcut.is_bitwise_exact else 2000)
     assert detectable < 2

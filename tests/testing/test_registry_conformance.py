@@ -9,7 +9,7 @@ from banditune.testing.policy_conformance import PolicySubject
 from helpers.policy_problem_pairs import PAIRS, POLICIES, SMALL_PROBLEMS
 
 SAME_ESTIMATES = ("ucb-glm", "glm-greedy", "glm-epsilon-greedy", "lin-greedy", "lin-epsilon-greedy", "lints")
-SAME_ESTIMATES += ("kl-ucb", "ucb-v", "bayes-ucb")
+SAME_ESTIMATES += ("kl-ucb", "ucb-v", "bayes-ucb", "finite-horizon-index", "gaussian-finite-horizon-index")
 """Policies with the estimates, or with an index as that of another policy, which is tested."""
 
 

@@ -7,6 +7,8 @@ from banditune.policies.custom_policy import define_policy as define_policy
 from banditune.policies.custom_policy import define_ridge_policy as define_ridge_policy
 from banditune.policies.epsilon_greedy import EpsilonGreedy as EpsilonGreedy
 from banditune.policies.explore_then_commit import ExploreThenCommit as ExploreThenCommit
+from banditune.policies.finite_horizon_index import FiniteHorizonIndex as FiniteHorizonIndex
+from banditune.policies.finite_horizon_index import GaussianFiniteHorizonIndex as GaussianFiniteHorizonIndex
 from banditune.policies.gaussian_thompson import GaussianThompson as GaussianThompson
 from banditune.policies.glm_greedy import GLMEpsilonGreedy as GLMEpsilonGreedy
 from banditune.policies.glm_greedy import GLMGreedy as GLMGreedy

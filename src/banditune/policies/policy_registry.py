@@ -12,6 +12,8 @@ POLICIES = Registry(
         "bayes-ucb": "banditune.policies.bayes_ucb:BayesUCB",
         "ts": "banditune.policies.thompson:Thompson",
         "gaussian-ts": "banditune.policies.gaussian_thompson:GaussianThompson",
+        "finite-horizon-index": "banditune.policies.finite_horizon_index:FiniteHorizonIndex",
+        "gaussian-finite-horizon-index": "banditune.policies.finite_horizon_index:GaussianFiniteHorizonIndex",
         "epsilon-greedy": "banditune.policies.epsilon_greedy:EpsilonGreedy",
         "explore-then-commit": "banditune.policies.explore_then_commit:ExploreThenCommit",
         "greedy": "banditune.policies.greedy:Greedy",

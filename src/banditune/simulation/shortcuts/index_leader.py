@@ -11,7 +11,8 @@ from banditune.core.arrays import FloatArray, IntArray
 from banditune.core.nan_errors import reject_nan_in_choose
 from banditune.core.policy import Shortcut
 from banditune.core.scalar import Slot, scalar
-from banditune.core.streams import NO_WORD, WORD_BITS, seek
+from banditune.core.streams import WORD_BITS, seek
+from banditune.simulation.estimators.arm_moments import ArmRecord
 
 reward = Slot("reward")
 
@@ -23,8 +24,8 @@ SLACK = 1e-12
 """Relative slack of a bound: an index that is monotone in exact arithmetic may miss that by rounding."""
 
 
-BLOCK_DIVISOR = 16
-"""A bound of an index that rises holds for a sixteenth of the steps so far."""
+BLOCK_DIVISOR = 4
+"""A bound of an index that rises holds for a quarter of the steps so far."""
 
 
 NEVER = -1.0
@@ -32,7 +33,7 @@ NEVER = -1.0
 
 
 class LeaderState(NamedTuple):
-    """Pulls, sums of rewards and squares, bounds of the indices with their last steps, and each arm's word of rewards."""
+    """Pulls, sums of rewards and squares, bounds of the indices with their last steps, and arms' words of rewards."""
 
     pulls: FloatArray
     total: FloatArray
@@ -40,7 +41,6 @@ class LeaderState(NamedTuple):
     bound: FloatArray
     until: FloatArray
     word: IntArray
-    word_index: IntArray
 
 
 @scalar
@@ -54,20 +54,18 @@ def view_leader_state(setting, floats, integers):
         floats[3 * arms : 4 * arms],
         floats[4 * arms : 5 * arms],
         integers[:arms],
-        integers[arms : 2 * arms],
     )
 
 
 @scalar
 def start_leader_state(state, setting):
-    """No arm has a reward, a bound or a word."""
+    """No arm has a reward or a bound."""
     for arm in range(setting.arms):
         state.pulls[arm] = 0.0
         state.total[arm] = 0.0
         state.squares[arm] = 0.0
         state.bound[arm] = 0.0
         state.until[arm] = NEVER
-        state.word_index[arm] = NO_WORD
 
 
 @scalar
@@ -77,32 +75,20 @@ def add_slack(value):
 
 
 @scalar
-def pull_single_reward(instance, rewards, state, pulls, arm):
-    """Pull an arm; return its reward."""
-    pull = int(pulls[arm])
+def draw_single_reward(instance, rewards, state, arm, pull):
+    """Draw the reward of a pull of an arm."""
     seek(rewards, arm, pull)
-    paid = reward(instance, arm, pull, 0, rewards)
-    state.total[arm] += paid
-    state.squares[arm] += paid * paid
-    pulls[arm] = pull + 1
-    state.pulls[arm] = pull + 1
-    return paid
+    return reward(instance, arm, pull, 0, rewards)
 
 
 @scalar
-def pull_bit_packed_reward(instance, rewards, state, pulls, arm):
-    """The same for 0/1 rewards, which are drawn 32 at a time."""
-    pull = int(pulls[arm])
-    if state.word_index[arm] != pull // WORD_BITS:
-        state.word_index[arm] = pull // WORD_BITS
+def draw_bit_packed_reward(instance, rewards, state, arm, pull):
+    """The same for 0/1 rewards, which are drawn 32 at a time. An arm's pulls come in order, from the first one."""
+    lane = pull & (WORD_BITS - 1)
+    if lane == 0:
         seek(rewards, arm, 0)
         state.word[arm] = draw_word(instance, arm, pull // WORD_BITS, rewards)
-    paid = (int(state.word[arm]) >> (pull % WORD_BITS)) & 1
-    state.total[arm] += paid
-    state.squares[arm] += paid
-    pulls[arm] = pull + 1
-    state.pulls[arm] = pull + 1
-    return paid
+    return (int(state.word[arm]) >> lane) & 1
 
 
 @scalar
@@ -129,33 +115,47 @@ def make_index_scan(index: Callable[..., Any], in_step: str, read_arm: Callable[
         return reject_nan_in_choose(index(read_arm(state, arm), setting, step, params))
 
     @scalar
+    def bound_ahead(state, setting, step, params, arm, ahead):
+        """Bound an index that rises by its value some steps ahead."""
+        later = min(step + ahead, setting.horizon - 1)
+        state.until[arm] = later
+        state.bound[arm] = add_slack(compute_value(state, setting, later, params, arm))
+
+    @scalar
     def store_bound(state, setting, step, params, arm, value):
         """Bound the index of an arm, whose value at this step is known, until it is pulled or for a block of steps."""
         if rises:
-            # A bound that was too high to decide is followed by one for half of its steps.
-            ahead = step // BLOCK_DIVISOR if state.until[arm] < step else (int(state.until[arm]) - step) // 2
-            later = min(step + ahead, setting.horizon - 1)
-            state.until[arm] = later
-            if later > step:
-                value = compute_value(state, setting, later, params, arm)
+            bound_ahead(state, setting, step, params, arm, step // BLOCK_DIVISOR)
         else:
             state.until[arm] = setting.horizon
-        state.bound[arm] = value if constant else add_slack(value)
+            state.bound[arm] = value if constant else add_slack(value)
+
+    @scalar
+    def resolve_value(state, setting, step, params, arm):
+        """Compute the index of an arm whose bound does not decide, and a better bound."""
+        if constant and state.until[arm] >= step:
+            return state.bound[arm]
+        value = compute_value(state, setting, step, params, arm)
+        if rises:
+            # A bound that was too high is followed by one for half of its steps.
+            bound_ahead(state, setting, step, params, arm, (int(state.until[arm]) - step) // 2)
+        else:
+            store_bound(state, setting, step, params, arm, value)
+        return value
 
     @scalar
     def find_leader(state, setting, step, params, leader, highest):
         """Find the arm with the highest index, from one arm whose index is known."""
         known = leader
         for arm in range(setting.arms):
-            if arm != known and (state.until[arm] < step or state.bound[arm] >= highest):
-                if constant and state.until[arm] >= step:
-                    value = state.bound[arm]
-                else:
-                    value = compute_value(state, setting, step, params, arm)
-                    store_bound(state, setting, step, params, arm, value)
-                if value > highest or (value == highest and arm < leader):
-                    leader = arm
-                    highest = value
+            if arm != known:
+                if rises and state.until[arm] < step:
+                    bound_ahead(state, setting, step, params, arm, step // BLOCK_DIVISOR)
+                if state.until[arm] < step or state.bound[arm] >= highest:
+                    value = resolve_value(state, setting, step, params, arm)
+                    if value > highest or (value == highest and arm < leader):
+                        leader = arm
+                        highest = value
         return leader
 
     return IndexScan(compute_value, store_bound, find_leader)
@@ -182,7 +182,7 @@ def make_leader_advance(
     exceeds: Callable[..., Any],
     in_step: str,
     read_arm: Callable[..., Any],
-    pull_arm: Callable[..., Any],
+    draw_reward: Callable[..., Any],
 ) -> Callable[..., Any]:
     """Make the `advance` of a shortcut for an index.
 
@@ -203,23 +203,32 @@ def make_leader_advance(
         leader = first - first  # a zero that is no literal, which Numba would compile for once more
         highest = compute_value(state, setting, step, params, leader)
         while step < last:
-            state.until[leader] = NEVER
-            store_bound(state, setting, step, params, leader, highest)
-            leader = find_leader(state, setting, step, params, leader, highest)
+            known = leader
+            leader = find_leader(state, setting, step, params, known, highest)
+            if leader != known:
+                store_bound(state, setting, step, params, known, highest)
             rival, bound, until = find_rival(state, setting, leader)
+            end = min(last, int(until) + 1)
+            arm = read_arm(state, leader)
+            pull = int(pulls[leader])
             ahead = True
             while ahead:
-                if not math.isfinite(pull_arm(instance, rewards, state, pulls, leader)):
+                paid = draw_reward(instance, rewards, state, leader, pull)
+                if not math.isfinite(paid):
                     return False
+                pull += 1
+                pulls[leader] = pull  # at once, because an error in the index names the step by the pulls
                 step += 1
-                if step >= last:
-                    # The next call begins with the index of arm 0, so the bound of this one is not known.
-                    state.until[leader] = NEVER
-                    return True
-                ahead = step <= until and exceeds(read_arm(state, leader), setting, step, params, bound)
-                if not ahead:
-                    highest = compute_value(state, setting, step, params, leader)
-                    ahead = step <= until and (highest > bound or (constant and highest == bound and leader < rival))
+                arm = ArmRecord(arm.pulls + 1.0, arm.total + paid, arm.squares + paid * paid)
+                ahead = step < end and exceeds(arm, setting, step, params, bound)
+                if not ahead and step < last:
+                    highest = reject_nan_in_choose(index(arm, setting, step, params))
+                    ahead = step < end and (highest > bound or (constant and highest == bound and leader < rival))
+            state.pulls[leader] = arm.pulls
+            state.total[leader] = arm.total
+            state.squares[leader] = arm.squares
+        # The next call begins with the index of arm 0, so the bound of the leader's is not known.
+        state.until[leader] = NEVER
         return True
 
     return advance
@@ -235,8 +244,8 @@ def make_leader_shortcuts(
     """Make the shortcuts of an index policy: for 0/1 rewards that are drawn 32 at a time, and for others."""
     test = exceeds or exceeds_never
     packed, single = (
-        make_leader_advance(index, test, in_step, read_arm, pull)
-        for pull in (pull_bit_packed_reward, pull_single_reward)
+        make_leader_advance(index, test, in_step, read_arm, draw)
+        for draw in (draw_bit_packed_reward, draw_single_reward)
     )
     return (
         Shortcut(
@@ -262,4 +271,4 @@ def make_leader_shortcuts(
 
 def count_leader_memory(arms: int, dims: int, horizon: int) -> tuple[int, int]:
     """Count the floats and integers that the shortcut keeps."""
-    return 5 * arms, 2 * arms
+    return 5 * arms, arms
