@@ -80,7 +80,7 @@ SAVE_SETTINGS = {"pdf.fonttype": 42, "svg.hashsalt": "banditune"}
 
 
 SAVE_METADATA: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
-"""No dates, so that the same figure always gives the same file."""
+"""Metadata without dates, so that the same figure always gives the same file."""
 
 
 def plot(

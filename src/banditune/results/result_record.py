@@ -37,11 +37,11 @@ RECORD_MODULES = (
     "study_setup",
     "tuning_results",
 )
-"""The modules that hold them; they are imported before a record is read."""
+"""The modules that define record types; they are imported before a record is read."""
 
 
 INFINITY_WORDS = ("-infinity", "infinity")
-"""How infinite numbers are written in JSON."""
+"""The strings that stand for infinite numbers in JSON."""
 
 
 NON_FINITE_VALUES = {None: math.nan, INFINITY_WORDS[0]: -math.inf, INFINITY_WORDS[1]: math.inf}
