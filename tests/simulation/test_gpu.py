@@ -500,22 +500,22 @@ def test_the_doctor_passes_without_a_gpu(run_banditune, environment_without_gpu)
     assert process.returncode == 0, process.stderr
     assert "NOT OK" not in process.stdout
     assert process.stdout.endswith("All checks passed.\n")
-    assert re.search(r"^plays on the CPU +ok +yes", process.stdout, re.M)
+    assert re.search(r"^simulates on the CPU +ok +yes", process.stdout, re.M)
 
 
 def test_the_doctor_fails_where_a_requested_gpu_is_missing(run_banditune, environment_without_gpu):
     process = run_banditune("doctor", "--device", "gpu", "--json", **environment_without_gpu)
     assert process.returncode == 1, process.stderr
     named_checks = read_checks(process)
-    assert named_checks["plays on the CPU"]["works"]
+    assert named_checks["simulates on the CPU"]["works"]
     assert named_checks["GPU"] == {"check": "GPU", "finding": "none", "works": None, "advice": ""}
-    assert named_checks["plays on the GPU"]["works"] is False
-    assert "no GPU can be reached" in named_checks["plays on the GPU"]["advice"]
+    assert named_checks["simulates on the GPU"]["works"] is False
+    assert "no GPU can be reached" in named_checks["simulates on the GPU"]["advice"]
 
 
 def test_the_doctor_checks_the_cpu_alone_on_request(run_banditune, environment_without_gpu):
     named_checks = read_checks(run_banditune("doctor", "--device", "cpu", "--json", **environment_without_gpu))
-    assert set(named_checks) == {"versions", "cores", "cache folder", "plays on the CPU"}
+    assert set(named_checks) == {"versions", "cores", "cache folder", "simulates on the CPU"}
     process = run_banditune("doctor", "--device", "tpu", **environment_without_gpu)
     assert process.returncode == 2
     assert "--device must be one of" in process.stderr
@@ -528,7 +528,7 @@ def test_the_doctor_fails_where_a_gpu_cannot_be_used(run_banditune, tmp_path):
     named_checks = read_checks(process)
     assert named_checks["GPU"]["finding"] == "NVIDIA H200, driver 580.1, 141000 MiB free"
     assert named_checks["GPU"]["works"] is None
-    assert named_checks["plays on the GPU"]["works"] is False
+    assert named_checks["simulates on the GPU"]["works"] is False
 
 
 def test_the_doctor_fails_where_the_cache_folder_cannot_be_written(run_banditune, environment_without_gpu, tmp_path):
@@ -546,6 +546,6 @@ def test_the_doctor_fails_where_the_cache_folder_cannot_be_written(run_banditune
 def test_the_doctor_passes_in_cudas_simulator(run_banditune, environment_without_gpu):
     process = run_banditune("doctor", "--device", "gpu", "--json", NUMBA_ENABLE_CUDASIM="1", **environment_without_gpu)
     named_checks = read_checks(process)
-    assert named_checks["plays on the GPU"]["works"]
+    assert named_checks["simulates on the GPU"]["works"]
     assert "simulator" in named_checks["GPU"]["finding"]
     assert process.returncode == 0

@@ -27,7 +27,10 @@ def test_the_optima_of_two_uniform_arms_and_of_the_warm_up_agree_with_known_valu
     assert bt.exact.compute_optimum(bt.problems.two_point_mixture(), horizon=200).regret == pytest.approx(
         2.4805, abs=5e-5
     )
-    assert "The best policy has regret 2.239 on average: its reward is 131.0941, that of the best arm 133.3333" in format_text(best)
+    assert (
+        "The best policy has regret 2.239 on average: its reward is 131.0941, that of the best arm 133.3333"
+        in format_text(best)
+    )
 
 
 def test_only_the_optimal_policy_has_the_optimal_regret():

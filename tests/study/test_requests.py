@@ -57,7 +57,7 @@ WRONG = [
     ({"problem": bt.Bernoulli}, "make one, e.g. Bernoulli(...)"),
     (
         {"problem": bt.problems.ProblemFile(PROBLEM, 100)},
-        "a ProblemFile, which holds one; pass its fields: fitted.problem, horizon=fitted.horizon.",
+        "a ProblemFile, which contains one; pass its fields: fitted.problem, horizon=fitted.horizon.",
     ),
     (
         {"problem": bt.make_logs("aa", "xy", [9, 9], [1, 2])},

@@ -1,4 +1,4 @@
-"""Runs a tuner's search: asks it for trials, simulates them and sends it the regrets."""
+"""Runs a tuner's search: requests trials from it, simulates them and sends it the regrets."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from banditune.study.settings import Search
 from banditune.tuners.two_part import TwoPart
 
 MAX_CONFIDENCE = 0.99
-"""Statements of the search come from simulated curves, which do not support a higher confidence."""
+"""The highest confidence of a search. Its statements come from simulated curves, which are too few for more."""
 
 
 FIRST_VALIDATION_INSTANCE = SEARCH_INSTANCE_LIMIT
-"""Validation uses instances from this number on; no search gets that far."""
+"""The number of the first instance for validation. Searches use smaller numbers."""
 
 
 SEARCH_SPAWN_KEY = (1, 0, 0)
@@ -48,7 +48,7 @@ def run_search(
     goal: Goal = SPEND_BUDGET,
     max_seconds: float = math.inf,
 ) -> tuple[SearchAnswer, tuple[TrialResult, ...]]:
-    """Run the tuner's generator. Every trial has instances that no trial before it had."""
+    """Run the tuner's generator. Every trial has new instances."""
     generator = start_search(tuner, search_range, budget, goal, spec.seed)
     trials: list[TrialResult] = []
     first = 0
@@ -69,7 +69,7 @@ def run_search(
             trials.append(TrialResult.from_regrets(trial.values, regrets))
             start = start or time.monotonic()  # without the time to compile
             if goal.precision is not None:
-                counter.expect(min(first, budget - first))  # a guess: as many runs again
+                counter.expect(min(first, budget - first))  # an estimate: as many runs again
             is_late = time.monotonic() - start > max_seconds
             trial = generator.throw(StopSearch(regrets)) if is_late else generator.send(regrets)
     except StopIteration as answer:
@@ -86,7 +86,7 @@ def start_search(
     """Start a search, without a trial. The tuner gets a goal and random numbers if its `search` takes them."""
     options: dict[str, Any] = {}
     if "rng" in signature(tuner.search).parameters:
-        # Instances come from the same seed: the spawn key makes these numbers independent of theirs.
+        # Instances are drawn from the same seed. The spawn key makes these numbers independent of them.
         options["rng"] = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=SEARCH_SPAWN_KEY))
     goals = (goal,) if tuner.accepts_goal else ()
     return tuner.search(search_range, budget, *goals, **options)
@@ -113,12 +113,12 @@ def check_trial(tuner: Tuner, trial: Trial, search_range: Range, remaining: int)
     sizes: Any = [trial.size] * len(trial.values) if has_one_size else trial.size
     if len(sizes) != len(trial.values) or min(sizes, default=0) < 1:
         raise SimulationError(
-            f"a trial must have values and a size >= 1 for all or for each, but {tuner} asked for {trial}."
+            f"a trial must have values and a size >= 1 for all or for each, but {tuner} requested {trial}."
         )
     values = check_trial_values(tuner, trial.values, search_range, "asked for")
     if sum(sizes) > remaining:
         raise SimulationError(
-            f"a search must keep to its budget, but {tuner} asked for {sum(sizes):,} runs where {remaining:,} are left."
+            f"a search must keep to its budget, but {tuner} requested {sum(sizes):,} runs and {remaining:,} are left."
         )
     return trial._replace(values=values)
 
@@ -167,7 +167,7 @@ def resolve_goal(tuner: Tuner, budget: Any, precision: Any, search: Search) -> G
 
 
 def resolve_budget(goal: Goal, budget: Any, max_runs: Any) -> int:
-    """Check the runs that a search may spend."""
+    """Resolve the largest number of runs of a search."""
     if goal.precision is not None:
         return check_count("max_runs", 100_000 if max_runs is None else max_runs)
     runs = check_count("budget", 1000 if budget is None else budget)

@@ -65,7 +65,7 @@ from banditune.study.time_estimates import AnnounceCallback, format_duration, me
 from banditune.study.validation import MIN_VALIDATION_RUNS, ValueAdvantage, validate_answer, validate_unexplored_end
 
 MAX_CURVE_RUNS = 1000
-"""Instances on which the curve of a tuning is drawn, at most."""
+"""The largest number of instances for the curve of a tuning."""
 
 
 SCENARIO_BUDGET = 1000
@@ -87,14 +87,14 @@ def tune(
 ) -> Tuning:
     """Find the parameter value with the lowest Bayes regret.
 
-    After the search, the answer and the textbook value are simulated on fresh instances, the same for both. What is
-    reported was not seen by the search.
+    After the search, the answer and the textbook value are simulated on fresh instances, the same for both. The reported
+    regrets are those of the fresh instances.
 
     Parameters
     ----------
     policy : Policy
         A policy with one parameter that is not fixed, such as `UCB1()`. If its noise or prior is "problem", the default,
-        it takes the problem's. The textbook policy then has the textbook's noise and prior.
+        they are those of the problem. The textbook policy has the textbook's noise and prior.
     problem : Problem
         The distribution of problem instances that is expected, such as `Bernoulli(arms=10)`.
     horizon : int
@@ -107,15 +107,15 @@ def tune(
     seed : int
         The same seed gives the same answer.
     include : collection of {"curve", "lower_bound", "no_lower_bound", "robustness"}
-        What is computed besides the answer: the regret curve, and the regret if another problem comes than the expected
-        one. The lower bound under all policies is computed if that takes seconds only; "lower_bound" computes it in any
-        case, "no_lower_bound" never.
+        What is computed besides the answer: the regret curve, and the regret on other problems than the expected one. By
+        default, the lower bound on the regret of every policy is computed if this takes only seconds. "lower_bound"
+        computes it in any case, "no_lower_bound" never.
     search : Search
-        How to search: tuner, ranges, fixed parameters, confidence, limits, validation.
+        Settings of the search: tuner, ranges, fixed parameters, confidence, limits, validation.
     simulation : Simulation
-        What is simulated.
+        Settings that change numbers.
     run : Run
-        Where and how it runs.
+        Settings of the execution, which do not change numbers.
 
     Returns
     -------
@@ -139,7 +139,7 @@ def tune(
     spec = build_spec(policy, problem, horizon=horizon, seed=seed, search=search, simulation=simulation, run=run)
     included = check_include(include, get_args(Include))
     executor = resolve_executor(run, spec)
-    # All checks come before the work, and before a store is created.
+    # All checks precede the work and the creation of a store.
     plan = _plan_tuning(spec, search, budget, precision, included)
     check_storable(run.store, spec)
     lower_bound = find_lower_bound(problem, spec.horizon, resolve_lower_bound_choice(included))
@@ -170,7 +170,7 @@ def tune(
 
 @dataclass(frozen=True, kw_only=True)
 class _TuningPlan:
-    """A tuning whose arguments are checked: what is searched, and what is simulated afterwards."""
+    """A tuning with checked arguments: the search, and the simulations after it."""
 
     spec: SimulationSpec
     split: HoldOutSplit
@@ -203,7 +203,7 @@ class _TuningPlan:
 def _plan_tuning(
     spec: SimulationSpec, search: Search, budget: Any, precision: Any, included: Collection[str]
 ) -> _TuningPlan:
-    """Check how to search, and plan what is simulated."""
+    """Check the settings of the search, and plan the simulations."""
     tuner, validate = resolve_tuner(search.tuner), search.validate
     search_range = resolve_only_range(spec)
     goal = resolve_goal(tuner, budget, precision, search)
@@ -236,11 +236,11 @@ def _plan_tuning(
 
 @dataclass(frozen=True, kw_only=True)
 class _ValidatedAnswer:
-    """The answer of a search, and what fresh instances show of it."""
+    """The answer of a search, and its regrets on fresh instances."""
 
     value: float
     posterior: SearchPosterior | None
-    """None if the parameter has no effect: then there is no best value."""
+    """The posterior of the search; None if the parameter has no effect, because no value is the best one."""
     fresh: range
     regrets: FloatArray
     """Regrets of the tuned and of the textbook value, (2, instances)."""
@@ -288,7 +288,7 @@ def _make_tuning(
     spec, split, search_range, goal = plan.spec, plan.split, plan.search_range, plan.goal
     value, posterior, fresh = validated.value, validated.posterior, validated.fresh
     tuned, textbook, end_advantage = validated.tuned, validated.textbook, validated.end_advantage
-    # The search cannot find the textbook policy if that has other options.
+    # A search cannot return the textbook policy if that has other options than the policy.
     textbook_advantage = (
         (search_range.textbook, split.estimate(tuned - textbook)) if can_return_textbook(spec) else None
     )
