@@ -36,7 +36,8 @@ def test_logs_that_determine_no_prior_are_refused():
 def test_a_fit_is_not_accepted_as_a_problem():
     fit = bt.fit(bt.make_logs(["a", "a", "b", "b"], ["x", "y", "x", "y"], [90, 90, 90, 90], [9, 20, 30, 4]))
     with pytest.raises(
-        bt.InvalidRequest, match=r"but got a FittedProblem, which holds one; pass its fields: fitted.problem, horizon="
+        bt.InvalidRequest,
+        match=r"but got a FittedProblem, which contains one; pass its fields: fitted.problem, horizon=",
     ):
         bt.tune(bt.UCB1(noise=0.5), fit, horizon=10, budget=12)
     with pytest.raises(bt.InvalidRequest, match=r"read them first: fit\(read_logs\(FILE\)\)"):
