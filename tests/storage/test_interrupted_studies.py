@@ -125,7 +125,7 @@ def test_a_study_ends_when_its_store_is_moved_or_removed(tmp_path, monkeypatch, 
             removed.append(remove(folder))
 
     with pytest.raises(
-        bt.errors.StoreError, match="must stay where it is while a study writes to it, but it was removed, moved"
+        bt.errors.StoreError, match="must not be moved while a study writes to it, but it was removed, moved"
     ):
         bt.simulate(
             bt.UCB1(noise=0.5),

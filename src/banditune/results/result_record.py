@@ -221,7 +221,7 @@ def decode_record(value: Any) -> Any:
     names = [f.name for f in fields(kind)]
     if sorted(names) != sorted(defaults | data):
         raise InvalidRequest(
-            f"a {kind.__name__} must hold the fields {names}, but got {sorted(defaults | data)}.", code="file-format"
+            f"a {kind.__name__} must have the fields {names}, but got {sorted(defaults | data)}.", code="file-format"
         )
     types = _get_field_types(kind)
     for f in fields(kind):
