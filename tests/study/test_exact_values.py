@@ -245,7 +245,7 @@ def test_exact_commands_print_their_results(run_banditune, command, expected):
         (["optimum", "--problem", "bernoulli", "--arms", "2", "--horizon", "9000"], "largest horizon that fits"),
         (
             ["regret", "--policy", "gaussian-ts", "--problem", "warm-up", "--horizon", "9"],
-            "must draw no random numbers",
+            "need a policy without random numbers",
         ),
         (["bound", "--problem", "linear", "--arms", "3", "--horizon", "9"], "bernoulli or gaussian"),
         (["gittins"], "either --rounds-left or --discount"),
