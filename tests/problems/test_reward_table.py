@@ -189,7 +189,7 @@ def test_a_table_without_names_is_refused(tmp_path):
     from banditune.problems.reward_table import read_reward_table
 
     (tmp_path / "bare.csv").write_text("0.5,0.25\n1,0\n")
-    with pytest.raises(bt.InvalidRequest, match="must name the arms"):
+    with pytest.raises(bt.InvalidRequest, match="must have the names of the arms"):
         read_reward_table(tmp_path / "bare.csv")
     with pytest.raises(bt.InvalidRequest, match="must be one of bernoulli"):
         build_problem({"name": "reward-table", "file": str(tmp_path / "bare.csv")})
@@ -343,7 +343,9 @@ def test_population_is_true_or_false(tmp_path, run_banditune):
     assert process.returncode == 0, process.stderr
     assert "the numbers are about these 7 tables, as the whole population" in process.stdout
     for wrong in ("maybe", 1, None):
-        with pytest.raises(bt.InvalidRequest, match=r"^`population` must be True, if the data are all there is"):
+        with pytest.raises(
+            bt.InvalidRequest, match=r"^`population` must be True, if the data are the whole population"
+        ):
             bt.RewardTable(TABLES, population=wrong)
     assert bt.RewardTable(TABLES, population=True) != bt.RewardTable(TABLES)
 
