@@ -1,4 +1,4 @@
-"""Scalar functions that indices need: the divergence of 0/1 laws, its upper bounds, and quantiles of Beta laws."""
+"""Scalar functions for indices: the divergence of Bernoulli distributions, its upper bound, and Beta quantiles."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import math
 from banditune.core.scalar import noinline, scalar
 
 SMALLEST = 1e-300
-"""Keeps a continued fraction away from 0."""
+"""The smallest absolute value in a continued fraction, which must not be 0."""
 
 
 MAX_STEPS = 200
-"""Steps after which iterations end in any case; they take 5 to 60."""
+"""The largest number of steps of an iteration; 5 to 60 are usual."""
 
 
 @scalar
 def bernoulli_divergence(p, q):
-    """Compute the Kullback-Leibler divergence of a 0/1 law with mean p from one with mean q.
+    """Compute the Kullback-Leibler divergence between Bernoulli distributions with means p and q.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ def bernoulli_divergence(p, q):
 def divergence_upper_bound(mean, level):
     """Compute the largest q in [mean, 1] whose divergence from the mean is at most a level (Garivier and Cappé 2011).
 
-    Newton's method from above, on a function that is convex there, so that it never steps over the solution. It ends
-    where steps no longer fall.
+    Newton's method starts above the solution, where the function is convex, so that it stays above. It ends when steps no
+    longer decrease the value.
 
     Parameters
     ----------
@@ -118,8 +118,8 @@ def beta_tail(x, a, b):
 def beta_upper_quantile(tail, a, b):
     """Compute the x that a Beta(a, b) number exceeds with a given probability.
 
-    Newton's method on the logarithm of the tail, kept inside a bracket that shrinks. The median of a symmetric law is
-    exactly 1/2, so that medians of several such laws are equal on every device.
+    Newton's method is applied to the logarithm of the tail, within a shrinking bracket. The median of a symmetric
+    distribution is exactly 1/2, so that medians of several such distributions are equal on every device.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def beta_upper_quantile(tail, a, b):
         newton = 2.0
         if above > 0.0 and density > 1e-200:
             newton = x + (math.log(above) - log_tail) * above / density
-        # A step of Newton squares the error, which is far below rounding after a step as short as this.
+        # A Newton step squares the error. After such a short step, the error is far below rounding errors.
         if abs(newton - x) <= 1e-8 * min(x, 1.0 - x) or high - low <= 4e-16 * high:
             return min(max(newton, low), high)
         x = newton if newton > low and newton < high else 0.5 * (low + high)
