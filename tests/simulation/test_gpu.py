@@ -306,7 +306,7 @@ def test_values_that_do_not_fit_into_memory_are_refused(monkeypatch):
     spec = SimulationSpec(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 50)
     monkeypatch.setattr(gpu_memory, "measure_free_gpu_memory", lambda: 1 << 30)
     assert gpu_memory.GpuMemoryPlan(spec, launch_plan.plan_launch(spec), rows=1000, checkpoints=50).max_runs >= 1
-    text = r"must fit into 1/32 of the GPU's free memory, but it needs 3,814\.7 of 32\.0 MiB; ask for fewer values"
+    text = r"must fit into 1/32 of the GPU's free memory, but it needs 3,814\.7 of 32\.0 MiB; use fewer values"
     with pytest.raises(bt.InvalidRequest, match=text):
         gpu_memory.GpuMemoryPlan(spec, launch_plan.plan_launch(spec), rows=10_000_000, checkpoints=50)
 
@@ -425,7 +425,7 @@ def test_other_devices_are_refused(device):
 def test_missing_parts_are_named_with_their_installation(monkeypatch):
     monkeypatch.setattr(devices, "find_spec", lambda name: None)
     with pytest.raises(
-        bt.InvalidRequest, match=r"numba-cuda is not installed; pip install 'banditune\[gpu\]' brings it\.$"
+        bt.InvalidRequest, match=r"numba-cuda is not installed; pip install 'banditune\[gpu\]' installs it\.$"
     ):
         devices.resolve_device("gpu")
     assert devices.resolve_device("auto") == "cpu"
@@ -436,7 +436,7 @@ def test_missing_parts_are_named_with_their_installation(monkeypatch):
     monkeypatch.setattr(nvvm, "is_available", lambda: False)
     assert (
         devices.explain_missing_gpu()
-        == f"the compiler for GPUs (NVVM) is missing; {devices.GPU_INSTALL_COMMAND} brings it"
+        == f"the compiler for GPUs (NVVM) is missing; {devices.GPU_INSTALL_COMMAND} installs it"
     )
     set_driver(monkeypatch, True, lambda: 1 / 0)
     assert "numba-cuda does not work here (ZeroDivisionError" in devices.explain_missing_gpu()
@@ -483,7 +483,7 @@ def test_results_without_a_device_can_be_read(tmp_path):
     (tmp_path / "old.json").write_text(json.dumps(data))
     assert bt.load_result(tmp_path / "old.json").setup.device == "cpu"
     del data["setup"]["horizon"]
-    with pytest.raises(bt.InvalidRequest, match="must hold the fields"):
+    with pytest.raises(bt.InvalidRequest, match="must have the fields"):
         bt.results.from_json(json.dumps(data))
 
 

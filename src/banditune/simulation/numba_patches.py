@@ -1,11 +1,11 @@
 """Patches Numba to halve the time to compile a kernel.
 
-Numba optimises every function and compiles it to machine code, before it inlines it into its callers. The helpers of a
-kernel are never called alone, so for them both steps are waste. Here they remain LLVM code until the whole kernel is
-optimised; those marked `optimize_separately` are optimised first. Only functions whose qualified name starts with
-`INLINED_PREFIX` or `OPTIMIZED_PREFIX` are treated like this. Custom functions are not, because they may print, for which
-Numba needs the machine code. These are internals of Numba: if a version lacks them, nothing is changed,
-and compilation takes longer.
+Numba optimises every function and compiles it to machine code before it inlines it into its callers. The helpers of a
+kernel are never called separately, so both steps are unnecessary for them. With the patch they remain LLVM code until the
+whole kernel is optimised. Those marked `optimize_separately` are optimised first. The patch applies only to functions
+whose qualified name starts with `INLINED_PREFIX` or `OPTIMIZED_PREFIX`. It does not apply to custom functions: they may
+print, for which Numba needs machine code. The patch changes internals of Numba. If a version lacks them, nothing is
+changed, and compilation takes longer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OPTIMIZED_PREFIX = "banditune_optimised_"
 
 @lru_cache(maxsize=1)
 def defer_helper_compilation() -> bool:
-    """Patch Numba, once per process; returns whether that was possible."""
+    """Patch Numba once per process. Return whether this was possible."""
     try:
         codegen: Any = import_module("numba.core.codegen")
         cpu: Any = import_module("numba.core.cpu")

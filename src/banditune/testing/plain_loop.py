@@ -27,7 +27,7 @@ class PlainSimulator(Simulator):
 
     def _load_kernel(self) -> tuple[Callable[..., Any], int, int]:
         slots, floats, integers = fill_slots(self.spec)
-        return bind_function(loop.play_block, slots)[0], floats, integers
+        return bind_function(loop.simulate_block, slots)[0], floats, integers
 
 
 def simulate_in_python(spec: SimulationSpec, params: Any, runs: range) -> FloatArray:

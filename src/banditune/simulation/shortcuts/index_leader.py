@@ -1,4 +1,4 @@
-"""Exact shortcut for index policies: pull the leader while its index exceeds a bound of all other indices."""
+"""An exact shortcut for index policies: the leader is pulled while its index exceeds a bound of all other indices."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ draw_word = Slot("reward_word")
 
 
 SLACK = 1e-12
-"""Relative slack of a bound: an index that is monotone in exact arithmetic may miss that by rounding."""
+"""The relative slack of a bound. An index that is monotone in exact arithmetic may not be so after rounding."""
 
 
 BLOCK_DIVISOR = 16
-"""A bound of an index that rises holds for a sixteenth of the steps so far."""
+"""A bound of a rising index holds for the number of steps so far divided by this."""
 
 
 NEVER = -1.0
-"""The last step of a bound that is not known."""
+"""The last step of an unknown bound."""
 
 
 class LeaderState(NamedTuple):
-    """Pulls, sums of rewards and squares, bounds of the indices with their last steps, and each arm's word of rewards."""
+    """Pulls, sums of rewards and squares, bounds of indices with their last steps, and each arm's word of rewards."""
 
     pulls: FloatArray
     total: FloatArray
@@ -60,7 +60,7 @@ def view_leader_state(setting, floats, integers):
 
 @scalar
 def start_leader_state(state, setting):
-    """No arm has a reward, a bound or a word."""
+    """Reset the memory: no arm has a reward, a bound or a word."""
     for arm in range(setting.arms):
         state.pulls[arm] = 0.0
         state.total[arm] = 0.0
@@ -72,13 +72,13 @@ def start_leader_state(state, setting):
 
 @scalar
 def add_slack(value):
-    """Raise a bound by its slack."""
+    """Increase a bound by its slack."""
     return value + SLACK * abs(value) if abs(value) < 1e300 else value
 
 
 @scalar
 def pull_single_reward(instance, rewards, state, pulls, arm):
-    """Pull an arm; return its reward."""
+    """Pull an arm, and return its reward."""
     pull = int(pulls[arm])
     seek(rewards, arm, pull)
     paid = reward(instance, arm, pull, 0, rewards)
@@ -107,7 +107,7 @@ def pull_bit_packed_reward(instance, rewards, state, pulls, arm):
 
 @scalar
 def exceeds_never(arm, setting, step, params, bound):
-    """The test of a policy without one: nothing is known before the index is computed."""
+    """Return False for all arms. Policies without a test of their own use this, so that every index is computed."""
     return False
 
 
@@ -132,7 +132,7 @@ def make_index_scan(index: Callable[..., Any], in_step: str, read_arm: Callable[
     def store_bound(state, setting, step, params, arm, value):
         """Bound the index of an arm, whose value at this step is known, until it is pulled or for a block of steps."""
         if rises:
-            # A bound that was too high to decide is followed by one for half of its steps.
+            # If a bound was too high to decide, the next one is for half as many steps.
             ahead = step // BLOCK_DIVISOR if state.until[arm] < step else (int(state.until[arm]) - step) // 2
             later = min(step + ahead, setting.horizon - 1)
             state.until[arm] = later
@@ -144,7 +144,7 @@ def make_index_scan(index: Callable[..., Any], in_step: str, read_arm: Callable[
 
     @scalar
     def find_leader(state, setting, step, params, leader, highest):
-        """Find the arm with the highest index, from one arm whose index is known."""
+        """Find the arm with the highest index. The index of one arm is known."""
         known = leader
         for arm in range(setting.arms):
             if arm != known and (state.until[arm] < step or state.bound[arm] >= highest):
@@ -163,7 +163,7 @@ def make_index_scan(index: Callable[..., Any], in_step: str, read_arm: Callable[
 
 @scalar
 def find_rival(state, setting, leader):
-    """Find the arm with the highest bound of all others, that bound, and the last step until which all of these hold."""
+    """Find the arm with the highest bound of all others, this bound, and the last step at which all bounds hold."""
     rival = leader
     bound = -math.inf
     until = setting.horizon * 1.0
@@ -186,10 +186,10 @@ def make_leader_advance(
 ) -> Callable[..., Any]:
     """Make the `advance` of a shortcut for an index.
 
-    Why it is exact: the policy pulls the highest index. Between two pulls of an arm, its index is constant, falls or
-    rises with the step. So its present value bounds the values until its next pull, or its value at a later step bounds
-    those up to that step. While the leader's index exceeds the bounds of all others, the leader is the arm to pull.
-    Where it may not, the indices whose bounds reach the leader's are computed. Ties go to the lowest number.
+    Proof that it is exact: the policy pulls the arm with the highest index. Between two pulls of an arm, its index is
+    constant, falls or rises with the step. So its present value bounds the values until its next pull, or its value at a
+    later step bounds those up to that step. While the leader's index exceeds the bounds of all others, the leader is the
+    arm to pull. Otherwise, all indices whose bounds reach the leader's index are computed. Ties go to the lowest number.
     """
     constant = in_step == "constant"
     compute_value, store_bound, find_leader = make_index_scan(index, in_step, read_arm)
@@ -200,7 +200,7 @@ def make_leader_advance(
         if first == 0:
             start_leader_state(state, setting)
         step = first
-        leader = first - first  # a zero that is no literal, which Numba would compile for once more
+        leader = first - first  # a zero that is not a literal: for a literal Numba would compile once more
         highest = compute_value(state, setting, step, params, leader)
         while step < last:
             state.until[leader] = NEVER
@@ -213,7 +213,7 @@ def make_leader_advance(
                     return False
                 step += 1
                 if step >= last:
-                    # The next call begins with the index of arm 0, so the bound of this one is not known.
+                    # The next call begins with the index of arm 0, so the bound of this arm is unknown.
                     state.until[leader] = NEVER
                     return True
                 ahead = step <= until and exceeds(read_arm(state, leader), setting, step, params, bound)
