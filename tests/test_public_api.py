@@ -302,7 +302,9 @@ def test_scalar_code_without_the_mark_is_refused():
     def choose(state, setting, step, params, stream):
         return unmarked(0)
 
-    with pytest.raises(bt.InvalidRequest, match=r"'unmarked', which is called in a kernel, is not; put @bt\.kernel\.scalar"):
+    with pytest.raises(
+        bt.InvalidRequest, match=r"'unmarked', which is called in a kernel, is not; put @bt\.kernel\.scalar"
+    ):
         bt.simulate(bt.define_policy("reaches", choose), PROBLEM, horizon=5, runs=1)
     with pytest.raises(bt.InvalidRequest, match="must be marked, but 'unmarked"):
         bt.simulate(bt.define_policy("bare", unmarked_choose), PROBLEM, horizon=5, runs=1)
