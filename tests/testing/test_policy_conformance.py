@@ -271,7 +271,7 @@ def make_shortcut(**changes):
     ("changes", "words"),
     [
         ({}, ("must pull the same arms", "regrets differ", "at parameters [")),
-        ({"is_bitwise_exact": False}, ("in law, but mean regrets differ", "narrow `is_valid`")),
+        ({"is_bitwise_exact": False}, ("must have the mean regrets of the plain loop", "narrow `is_valid`")),
         ({"is_valid": lambda options, row: False}, ("must be valid somewhere",)),
     ],
 )

@@ -52,7 +52,7 @@ def test_every_tuner_keeps_its_contract(name):
 def test_a_tuner_of_a_user_passes():
     found = bt.testing.check_tuner(Grid(), budget=200)
     assert found["contract"].finding == "`search` is a generator of (search_range, budget)"
-    assert found["budget-and-range"].finding.endswith("it refuses budgets up to 3 at least")
+    assert found["budget-and-range"].finding.endswith("it rejects budgets up to 3, at least")
     assert found.left_out == ("goal: without accepts_goal = True it is used with a budget only",)
 
 
@@ -165,7 +165,7 @@ def test_a_search_that_is_changed_by_another_one_fails():
         under_way.pop()
         return value
 
-    fail(change(search), "random-numbers", "while another search is under way it makes other trials")
+    fail(change(search), "random-numbers", "during another search it makes other trials")
 
 
 def test_a_search_that_does_not_stop_fails():

@@ -362,7 +362,7 @@ def _(result: Tuning, axes: Any) -> None:
 def _(result: Reproduction, axes: Any) -> None:
     styles = {
         "best": ("D", "black", 0.25),
-        "theory": ("s", GREY, 0.25),
+        "textbook": ("s", GREY, 0.25),
         "gittins": ("*", GREY, 0.25),
         "regret": ("o", BLUE, 0.0),
         "failures": ("^", ORANGE, -0.25),

@@ -77,7 +77,7 @@ def _(result: Reproduction) -> ReportContent:
 
 def make_widths_table(result: Reproduction) -> ReportTable:
     """Make the table of the best and the textbook width of each row, and of the Gittins index."""
-    names = ("best", "theory")
+    names = ("best", "textbook")
     rows = [
         (
             curve.row,
@@ -152,7 +152,7 @@ def render_paper_markdown(result: Reproduction) -> str:
             curve.row,
             f"{curve.best_value:.3g}",
             f"{curve.best_of_tenths:.1f}",
-            *(format_paper_cell(find_paper_cell(result, name, curve.row), letters) for name in ("best", "theory")),
+            *(format_paper_cell(find_paper_cell(result, name, curve.row), letters) for name in ("best", "textbook")),
         )
         for curve in result.curves
     ]

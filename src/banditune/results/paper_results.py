@@ -19,7 +19,7 @@ class PaperCell(ResultRecord):
     Attributes
     ----------
     table : str
-        The table: "best", "theory", "regret", "failures" or "gittins".
+        The table: "best", "textbook", "regret", "failures" or "gittins".
     row : str
         The row of the table: problem and policy.
     tuner : str
