@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+import fit_recovery
 import numpy as np
 import pytest
-import recovery
 
 import banditune as bt
 from banditune.logs.models.adaptivity import (
@@ -127,16 +127,16 @@ def test_wrong_settings_of_a_fit_are_refused(options, message):
 @pytest.mark.parametrize("name", ["beta-binomial, rare", "gaussian, few", "linear", "linear, few"])
 def test_intervals_cover_the_truth_in_15_repetitions(name):
     repetitions = 15
-    shares = recovery.covered(name, repetitions, seed=3)
+    shares = fit_recovery.covered(name, repetitions, seed=3)
     assert len(shares) >= 2
     for share in shares.values():
         assert share >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / repetitions)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", list(recovery.DESIGNS))
+@pytest.mark.parametrize("name", list(fit_recovery.DESIGNS))
 def test_intervals_cover_the_truth_at_their_rate(name):
-    shares = recovery.covered(name, 300, seed=4)
+    shares = fit_recovery.covered(name, 300, seed=4)
     assert len(shares) >= 2
     for share in shares.values():
         assert abs(share - 0.95) <= 4 * math.sqrt(0.95 * 0.05 / 300)

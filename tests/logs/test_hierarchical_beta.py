@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+import fit_recovery
 import numpy as np
 import pytest
-import recovery
 from scipy import optimize, stats
 
 import banditune as bt
@@ -77,7 +77,7 @@ def test_the_likelihood_of_a_spread_within_campaigns_agrees_with_integration(log
 
 @pytest.mark.parametrize("name", ["campaigns, Thompson", "campaigns, two long"])
 def test_the_prior_of_centres_has_the_highest_likelihood(name):
-    logs = recovery.DESIGNS[name][1](np.random.default_rng(1))
+    logs = fit_recovery.DESIGNS[name][1](np.random.default_rng(1))
     cells = hierarchical_beta.make_beta_cells(logs.campaign, logs.total, logs.pulls - logs.total)
     fitted, size = hierarchical_beta.fit_concentration_and_centres(cells)
 

@@ -43,7 +43,9 @@ OBSERVED_FAILURES: dict[str, tuple[FailureShape, ...]] = {
         (5.8, 0.0609, 0.91), (2.74, 0.0307, 0.877),
     ),
 }  # fmt: skip
-"""Failures of each kind of policy, on random problems and on those of the benchmarks (`python benchmarks/many.py shapes`).
+"""Failures of each kind of policy, on random problems and on those of the benchmarks.
+
+They were fitted by `python benchmarks/random_problems.py shapes`.
 
 Policies with very rare failures, or with failures of another shape, are left out.
 """
