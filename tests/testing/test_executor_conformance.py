@@ -82,7 +82,7 @@ class Leaking(bt.executors.ThreadExecutor):
 
 
 def test_a_session_that_returns_chunks_of_another_one_fails():
-    fail(Leaking(), "stopping", "a session must return its own chunks only, but it returned ticket 10")
+    fail(Leaking(), "stopping", "a session must return only its own chunks, but it returned ticket 10")
 
 
 class Silent(bt.executors.ThreadExecutor):

@@ -112,7 +112,7 @@ def test_instances_that_are_not_those_of_the_seed_fail():
         random.random()
         return bt.kernel.Instances(rng.random((size, 3)))
 
-    fail(change(sample=sample_globally), "instances", "the generators that a whole process shares")
+    fail(change(sample=sample_globally), "instances", "the global generators of a process")
 
 
 def test_instances_that_remember_the_ones_before_fail():
@@ -126,7 +126,7 @@ def test_instances_that_remember_the_ones_before_fail():
         shift = 0.0 if first or len(seen) < 2 or seen[-2] <= means[0, 0] else 0.1
         return bt.kernel.Instances(means * 0.8 + shift)
 
-    fail(change(sample=sample), "instances", "in another order they are others")
+    fail(change(sample=sample), "instances", "in another order they are different")
 
 
 def test_a_sample_of_a_fixed_size_fails():
