@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test docs docs-all pictures notebooks slow gpu benchmark growth pools tuners soak clean cluster cluster-slow audit lowest
+.PHONY: demo test docs docs-all pictures slow gpu benchmark growth-benchmark paper-pools tuner-benchmark soak clean cluster cluster-slow audit lowest
 
 demo: .venv/installed
 	@mkdir -p demo
@@ -69,18 +69,18 @@ lowest: .lowest/installed
 benchmark: .venv/tested
 	$(BIN)/python benchmarks/throughput.py
 
-growth: .venv/tested
-	$(BIN)/python benchmarks/growth.py
+growth-benchmark: .venv/tested
+	$(BIN)/python benchmarks/time_growth.py
 
-pools: .venv/tested
-	$(BIN)/python benchmarks/pools.py
+paper-pools: .venv/tested
+	$(BIN)/python benchmarks/paper_pools.py
 
 soak: .venv/tested
 	$(BIN)/python benchmarks/soak.py $(MINUTES)
 
 MINUTES ?= 60
 
-tuners: pools
+tuner-benchmark: paper-pools
 	$(BIN)/python benchmarks/tuners.py paper
 
 .venv/bin/python:

@@ -1,4 +1,4 @@
-"""How much regret a tuned value adds where an assumption fails: the table of docs/explanation/assumptions.md.
+"""The regret that a tuned value adds if an assumption is wrong: the table of docs/explanation/assumptions.md.
 
 python benchmarks/assumptions.py                           # about 8 minutes on one core
 python benchmarks/assumptions.py --runs 200 --workers 2    # a quick look

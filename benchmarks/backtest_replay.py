@@ -1,4 +1,4 @@
-"""Backtests of real tests beside what a policy would have earned in them.
+"""Backtests of real tests, compared with the rewards that a policy would have had in them.
 
 python benchmarks/backtest_replay.py tests.csv    # columns test, impressions, clicks: a row per arm; two minutes
 

@@ -22,7 +22,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from recovery import MU3, S3, X10, binary, cells, thompson
+from fit_recovery import MU3, S3, X10, binary, cells, thompson
 
 import banditune as bt
 from banditune.logs.campaign_logs import Logs

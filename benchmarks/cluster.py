@@ -1,4 +1,4 @@
-"""How fast two workers are compared with two threads, and how many chunks a second a cluster hands out.
+"""The speed of two workers compared with two threads, and the number of chunks per second that a cluster starts.
 
 python benchmarks/cluster.py            # processes
 python benchmarks/cluster.py dask://HOST:8786 ray://HOST:10001

@@ -1,4 +1,4 @@
-"""Tuning on data sets: how often does the 95% interval of the validated regret hold the regret on new tables or campaigns?
+"""The coverage of the 95% interval of the validated regret on new tables or campaigns, after tuning on data sets.
 
 python benchmarks/data_sets.py --workers 16 --out data_sets.json     # 200 data sets a row, about 6 minutes on one core
 
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from verdicts import Verdicts, count_needed
+from pass_criteria import Verdicts, count_needed
 
 import banditune as bt
 

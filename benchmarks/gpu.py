@@ -1,4 +1,4 @@
-"""Speed of the GPU, its agreement with the CPU, and what float32 changes.
+"""The speed of the GPU, its agreement with the CPU, and the effect of float32.
 
 python benchmarks/gpu.py speed         # needs an NVIDIA GPU
 python benchmarks/gpu.py agreement     # on a GPU, unless `--device cpu`
@@ -17,7 +17,7 @@ import argparse
 import time
 
 import numpy as np
-from rows import PAPER_ROWS
+from benchmark_problems import PAPER_ROWS
 
 from banditune.simulation import dispatch
 

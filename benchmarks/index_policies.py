@@ -1,4 +1,4 @@
-"""How fast index policies are simulated, next to NumPy vectorised over instances, in turn in one run on one core.
+"""The speed of index policies, compared with NumPy code that is vectorised over instances, in turn on one core.
 
 python benchmarks/index_policies.py                     # ten Bernoulli arms, 10,000 rounds; about three minutes
 python benchmarks/index_policies.py --horizon 2000      # a quick look

@@ -1,4 +1,4 @@
-"""What it costs users' policies that comparisons with NaN are errors: compile time and a million rounds on ten arms.
+"""The time that checks of comparisons with NaN add to users' policies: to compile, and for a million rounds on ten arms.
 
 python benchmarks/nan_checks.py
 """

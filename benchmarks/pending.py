@@ -1,4 +1,4 @@
-"""What delayed rewards cost under both settings of `pending`, for every policy of the registry that can be deployed.
+"""The regret added by delayed rewards with both settings of `pending`, for every registered policy that can be deployed.
 
 python benchmarks/pending.py --workers 16 --runs 300 --out pending.json     # about 6 minutes on 16 cores
 python benchmarks/pending.py --workers 1 --runs 4 --scale 0.05              # a quick look

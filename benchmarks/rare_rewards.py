@@ -1,4 +1,4 @@
-"""Tuning UCB1 where rewards are rare: is the answer good, and does its stated gap hold?
+"""Tuning of UCB1 with rare rewards: the quality of the answers, and the coverage of the stated gaps.
 
 python benchmarks/rare_rewards.py --workers 16 --out rare.json      # half an hour on one core
 
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from verdicts import Verdicts, compute_rate_error
+from pass_criteria import Verdicts, compute_rate_error
 
 import banditune as bt
 

@@ -1,4 +1,4 @@
-"""What a policy gains if it takes noise and prior from the problem.
+"""The gain of a policy if its noise and its prior are taken from the problem.
 
 python benchmarks/scale.py priors       # Thompson sampling with Beta(1, 1) and with the problem's prior: a minute
 python benchmarks/scale.py theta        # the same for linear policies and priors of theta

@@ -1,4 +1,4 @@
-"""How often do 95% intervals over a few tables hold the mean regret of all, and how wide are they?
+"""The coverage and the width of 95% intervals over a few tables for the mean regret of all.
 
 python benchmarks/table_intervals.py                 # about a minute on one core
 

@@ -1,6 +1,6 @@
-"""How good tuners are, and how often their statements are true.
+"""The quality of tuners, and the coverage of their statements.
 
-python benchmarks/tuners.py paper      # needs the pools of `pools.py`
+python benchmarks/tuners.py paper      # needs the pools of `paper_pools.py`
 python benchmarks/tuners.py places --tunings 4     # a quick look, which needs no pools
 
 Tunings draw runs, with replacement, from pools of stored regrets. The truth is the smoothed means of the pools. Tables are
@@ -14,7 +14,7 @@ precisions  the two-part tuner beside the others with a finer precision than the
 outside     Optuna's and SciPy's optimisers beside the two-part tuner
 coverage    how often each 95% statement of the two-part tuner holds
 overhead    seconds of a tuning without simulation
-within      tunings with a precision of 2%, where the truth has a million runs at each width (`pools.py --truth`)
+within      tunings with a precision of 2%, where the truth has a million runs at each width (`paper_pools.py --truth`)
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from pools import FOLDER, KNOWN, load_truth
-from rows import CHOSEN_ON, HELD_OUT, PAPER_ROWS, PaperRow
-from served import (
+from benchmark_problems import CHOSEN_ON, HELD_OUT, PAPER_ROWS, PaperRow
+from paper_pools import FOLDER, KNOWN, load_truth
+from tuner_curves import (
     RunCurve,
     compute_excess,
     list_chosen_curves,

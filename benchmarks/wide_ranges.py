@@ -1,4 +1,4 @@
-"""Tuning where the range is far wider than needed: is the answer good, and does its stated gap hold?
+"""Tuning on ranges that are much wider than needed: the quality of the answers, and the coverage of the stated gaps.
 
 python benchmarks/wide_ranges.py pools --pools wide.npz
                                 six policies at values over twelve decades, stored runs (on a GPU; `--device cpu` is slow)
@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from stored import Stored, load, play, save, tuned
-from verdicts import Verdicts, compute_rate_error
+from pass_criteria import Verdicts, compute_rate_error
+from stored_runs import Stored, load, play, save, tuned
 
 import banditune as bt
 from banditune.core.space import Range

@@ -331,10 +331,10 @@ COMPILED = (
     ("exact.gittins", "fill_index_triangle"),
     ("exact.one_arm_bound", "fill_stopping_values"),
     ("exact.one_arm_bound_gaussian", "fill_stopping_levels"),
-    ("exact.policy_transitions", "play_states_once"),
-    ("simulation.gpu.cuda_kernels", "play_by_threads"),
-    ("simulation.gpu.cuda_kernels", "play_by_warps"),
-    ("simulation.loop", "play_block"),
+    ("exact.policy_transitions", "advance_states"),
+    ("simulation.gpu.cuda_kernels", "simulate_by_threads"),
+    ("simulation.gpu.cuda_kernels", "simulate_by_warps"),
+    ("simulation.loop", "simulate_block"),
     ("simulation.mean_test", "draw_rewards"),
 )
 MANY_PARAMETERS = {

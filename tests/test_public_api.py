@@ -158,7 +158,7 @@ def test_settings_are_built_by_keyword_and_checked():
         bt.Simulation(common_random_numbers="shared")
     with pytest.raises(bt.InvalidRequest, match="`run` must be a record such as Run"):
         bt.simulate(bt.UCB1(), bt.Bernoulli(arms=2), horizon=5, run=bt.Search())
-    with pytest.raises(bt.InvalidRequest, match="`include` must be out of"):
+    with pytest.raises(bt.InvalidRequest, match="`include` must be a collection of"):
         bt.tune(bt.UCB1(), bt.Bernoulli(arms=2), horizon=5, include=("picture",))
 
 
@@ -302,7 +302,9 @@ def test_scalar_code_without_the_mark_is_refused():
     def choose(state, setting, step, params, stream):
         return unmarked(0)
 
-    with pytest.raises(bt.InvalidRequest, match=r"'unmarked', which a kernel reaches, is not; put @bt\.kernel\.scalar"):
+    with pytest.raises(
+        bt.InvalidRequest, match=r"'unmarked', which is called in a kernel, is not; put @bt\.kernel\.scalar"
+    ):
         bt.simulate(bt.define_policy("reaches", choose), PROBLEM, horizon=5, runs=1)
     with pytest.raises(bt.InvalidRequest, match="must be marked, but 'unmarked"):
         bt.simulate(bt.define_policy("bare", unmarked_choose), PROBLEM, horizon=5, runs=1)

@@ -20,7 +20,7 @@ def test_a_result_names_options_in_its_text_and_arguments_in_python():
     for words, option in (
         ("NOT reached, `max_runs` ended", "NOT reached, --max-runs ended"),
         ("by `max_runs` or `max_time`. Raise them.", "by --max-runs or --max-time. Raise them."),
-        ("Give it: UCB1(noise=1).", "Give it: ucb1:noise=1."),
+        ("Use UCB1(noise=1).", "Use ucb1:noise=1."),
         ("ucb1(noise=5) on gaussian(arms=3", "ucb1(noise=5) on gaussian(arms=3"),
     ):
         assert words in python
@@ -67,11 +67,11 @@ def test_quiet_prints_warnings_to_stderr(tmp_path, capsys):
         return capsys.readouterr()
 
     usual = run_command()
-    assert "warning: ucb1 takes rewards" in usual.out
+    assert "warning: ucb1 assumes that rewards" in usual.out
     assert usual.err == ""
     quiet = run_command("-q", "-o", str(tmp_path / "out.json"))
     assert quiet.out == ""
-    assert "Give it: ucb1:noise=5.\n" in quiet.err
+    assert "Use ucb1:noise=5.\n" in quiet.err
     loaded = bt.load_result(tmp_path / "out.json")
     lines = quiet.err.splitlines()
     assert len(lines) == len(loaded.notices) >= 1

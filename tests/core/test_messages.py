@@ -49,7 +49,7 @@ def test_references_survive_in_other_messages_in_errors_and_in_copies():
 
 
 def test_a_reference_that_would_be_lost_is_an_error():
-    with pytest.raises(TypeError, match="must fill a slot"):
+    with pytest.raises(TypeError, match="must be a value of a slot"):
         f"give {Argument('arms')}"
     with pytest.raises(TypeError, match="a slot for each value"):
         Message("give", Argument("arms"))

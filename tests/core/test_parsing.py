@@ -20,7 +20,7 @@ NO_MATRICES = {
     "letter.csv": (b"1,2O\n3,4\n", "column 2 in line 1 .* must be a number, but is '2O'"),
     "brackets.csv": (b"a,b\n1,2\n3,(1)\n", r"column 2 in line 3 .* must be a number, but is '\(1\)'"),
     "empty_cell.csv": (b"a,b\n1,2\n3,\n", "column 2 in line 3 .* must be a number, but is ''"),
-    "ragged.csv": (b"1,2\n3\n", "must hold 2 numbers, but line 2 holds 1"),
+    "ragged.csv": (b"1,2\n3\n", "must have 2 numbers, but line 2 has 1"),
     "nothing.csv": (b"", "has none"),
     "only_names.csv": (b"a,b\n", "has none"),
     "index.csv": (b",a\n0,1\n1,2\n", "looks like an index"),

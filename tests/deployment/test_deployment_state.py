@@ -158,7 +158,7 @@ def test_damaged_bytes_are_refused_or_work(tmp_path_factory, position, inserted,
         (("arms", 0, "pending_pulls"), -1, "pending_pulls"),
         (("arms", 0, "retired"), 1, "retired"),
         (("arms", 0, "features"), [1.0], "same number of features"),
-        (("surprise",), 1, "must hold the fields"),
+        (("surprise",), 1, "must have the fields"),
     ],
 )
 def test_hostile_states_are_refused(path, value, message):
@@ -215,7 +215,7 @@ def test_a_state_is_the_same_after_json():
 def test_states_of_version_1_without_rewards_are_read():
     data = json.loads(bt.deploy(bt.UCB1(noise=0.5), 0.2, horizon=10, arms=2).to_json())
     del data["rewards"]
-    with pytest.raises(bt.InvalidRequest, match="must hold the fields"):
+    with pytest.raises(bt.InvalidRequest, match="must have the fields"):
         bt.DeployedPolicy.from_json(json.dumps(data))
     deployed = bt.DeployedPolicy.from_json(json.dumps(rename_fields(data) | {"version": 1}))
     deployed.update(0, 5.0)
@@ -239,7 +239,7 @@ def test_states_of_version_2_are_read():
     del old["searched"]
     assert parse_state(json.dumps(old)).searched_ranges == {}
     for mixed in (old | {"version": 3}, VALID | {"version": 2}, old | {"stream_position": [0, 0]}):
-        with pytest.raises(bt.InvalidRequest, match="must hold the fields"):
+        with pytest.raises(bt.InvalidRequest, match="must have the fields"):
             parse_state(json.dumps(mixed))
 
 

@@ -102,7 +102,7 @@ def test_the_default_for_pending_pulls_lowers_the_regret_of_ucb1_with_batches():
 
 def test_a_deployed_policy_states_how_pending_pulls_count():
     assert (
-        "a pending pull counts as if it had paid its arm's mean (pending=mean)"
+        "a pending pull counts as a pull with its arm's mean (pending=mean)"
         in deploy_policy(bt.UCB1(noise=0.5)).delay_notice
     )
     ignoring = deploy_policy(bt.UCB1(noise=0.5), pending="ignore")

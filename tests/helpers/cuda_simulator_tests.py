@@ -386,7 +386,7 @@ def test_an_error_of_the_gpu_alone_is_reported(monkeypatch):
     """As if the GPU failed at a run that the CPU can simulate."""
     monkeypatch.setattr(np, "isnan", lambda numbers: np.ones(numbers.shape, bool))
     spec = SimulationSpec(bt.Greedy(), bt.Bernoulli(arms=3), 10, seed=10)
-    with pytest.raises(bt.SimulationError, match=r"failed in run 5 .*seed=10.* on the GPU, though not on the CPU"):
+    with pytest.raises(bt.SimulationError, match=r"failed in run 5 .*seed=10.* on the GPU, but not on the CPU"):
         gpu_scheduler.simulate_rows_on_gpu(spec, copy_read_only([[0.0]]), range(5, 7))
 
 

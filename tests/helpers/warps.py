@@ -15,7 +15,7 @@ from banditune.core.problem import Instance
 from banditune.core.scalar import Slot, noinline, scalar
 from banditune.core.streams import AGENT_STREAM, REWARD_STREAM, UNSEEN_STREAM, Stream
 from banditune.simulation import bind, compilation, loop
-from banditune.simulation.gpu.warp_loop import play_warp
+from banditune.simulation.gpu.warp_loop import simulate_run_by_warp
 from banditune.simulation.gpu.warp_primitives import SINGLE_THREAD_SLOTS
 from banditune.simulation.instances import draw_instances, slice_instances
 from banditune.simulation.kernel_selection import fill_dims_slots, make_constant_function
@@ -29,7 +29,7 @@ def play_one_thread(
     instance, setting, params, agent, rewards, unseen, floats, integers, pulls, totals, at, realised, out, trouble
 ):
     """A warp of one thread, in place of the plain loop."""
-    return play_warp(
+    return simulate_run_by_warp(
         instance,
         setting,
         params,
@@ -62,9 +62,9 @@ def simulate_one_thread(spec, version, params, runs):
         "registers_capacity": registers,
     }
     slots |= {name: getattr(version, name) for name in ("view", "start", "choose", "update")} | {
-        "play_run": play_one_thread
+        "simulate_run": play_one_thread
     }
-    compiled = compilation.compile_kernel(loop.play_block, slots)
+    compiled = compilation.compile_kernel(loop.simulate_block, slots)
     means, features = slice_instances(draw_instances(problem, spec.seed, 0), slice(runs.start, runs.stop))
     params = copy_read_only(params)
     at = np.array(spec.checkpoints or (spec.horizon,), np.int64)
@@ -207,7 +207,7 @@ def simulate_threads(spec, version, params, run, threads=32):
     warp = PythonWarp(threads)
     slots = {"reward": problem.reward, **fill_dims_slots(policy, problem), **warp.slots(arms)}
     slots |= {name: getattr(version, name) for name in ("view", "start", "choose", "update")}
-    run_threads, view = bind.bind_function(play_warp, slots)[0], bind.bind_function(version.view, slots)[0]
+    run_threads, view = bind.bind_function(simulate_run_by_warp, slots)[0], bind.bind_function(version.view, slots)[0]
     means, features = slice_instances(draw_instances(problem, spec.seed, 0), slice(run, run + 1))
     setting = Setting(arms, dims, spec.horizon, features[0], copy_read_only(policy.options(arms, dims, spec.horizon)))
     instance = Instance(means[0], copy_read_only(problem.options()))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-import alarms
+import fit_checks
+import fit_recovery
 import numpy as np
 import pytest
-import recovery
 
 import banditune as bt
 from banditune.logs.models import posterior_predictive
@@ -23,7 +23,7 @@ from helpers.sample_logs import list_cells, make_binary_logs, make_correlated_lo
 
 
 def make_thompson_logs(seed, means):
-    return recovery.binary(len(means), *recovery.thompson(np.random.default_rng(seed), means, 300))
+    return fit_recovery.binary(len(means), *fit_recovery.thompson(np.random.default_rng(seed), means, 300))
 
 
 def test_checks_pass_where_a_policy_chose_the_arms():
@@ -44,7 +44,7 @@ def test_checks_fail_on_a_wrong_fit_where_a_policy_chose_the_arms():
     rng = np.random.default_rng(21)
     logits = rng.normal(-1, 0.8, (25, 1)) + rng.normal(0, 0.3, (25, 6))
     fit = bt.fit(make_thompson_logs(22, 1 / (1 + np.exp(-logits))))
-    assert "arms rise and fall together" in {check.statistic for check in fit.checks if check.has_failed}
+    assert "correlation of arms" in {check.statistic for check in fit.checks if check.has_failed}
 
 
 def test_posterior_means_average_to_the_prior_where_a_policy_chose_the_arms():
@@ -52,7 +52,7 @@ def test_posterior_means_average_to_the_prior_where_a_policy_chose_the_arms():
     p_values = []
     for seed in range(60):
         rng = np.random.default_rng([23, seed])
-        logs = recovery.binary(10, *recovery.thompson(rng, rng.beta(2, 5, (10, 4)), 60))
+        logs = fit_recovery.binary(10, *fit_recovery.thompson(rng, rng.beta(2, 5, (10, 4)), 60))
         posterior_means = rng.beta(2 + logs.total, 5 + logs.pulls - logs.total, (200, len(logs.total)))
         prior_means = rng.beta(2, 5, (200, len(logs.total)))
         p_values.append(
@@ -73,20 +73,20 @@ def test_checks_pass_where_tests_stopped_at_significance():
     for seed in range(4):
         rng = np.random.default_rng([30, seed])
         means = rng.beta(10, 40, (60, 2))
-        logs, ordinary = alarms.make_stopped_logs(rng, means), alarms.make_uneven_logs(rng, means)
+        logs, ordinary = fit_checks.make_stopped_logs(rng, means), fit_checks.make_uneven_logs(rng, means)
         assert is_stopped_early(logs)
         assert not is_stopped_early(ordinary)
         fit = bt.fit(logs)
         assert not any(check.has_failed for check in fit.checks)
-        assert any("as tests are that end when they are significant: checks look at means" in n for n in fit.notes)
+        assert any("as if they ended when it was significant: checks compare means" in n for n in fit.notes)
         assert fit.uses_posterior_draws
         assert len(bt.fit(ordinary).checks) > len(fit.checks)
 
 
 def test_checks_fail_on_a_wrong_fit_where_tests_stopped_at_significance():
     rng = np.random.default_rng(31)
-    fit = bt.fit(alarms.make_stopped_logs(rng, alarms.draw_correlated_means(rng)))
-    assert "arms rise and fall together" in {check.statistic for check in fit.checks if check.has_failed}
+    fit = bt.fit(fit_checks.make_stopped_logs(rng, fit_checks.draw_correlated_means(rng)))
+    assert "correlation of arms" in {check.statistic for check in fit.checks if check.has_failed}
 
 
 def test_a_lead_that_stopping_may_explain_is_noted():
@@ -101,11 +101,12 @@ def test_a_lead_that_stopping_may_explain_is_noted():
 
 
 def test_estimates_do_not_depend_on_who_chose_the_arms():
-    at_random = recovery.beta_binomial(np.random.default_rng(14))
-    by_thompson = recovery.beta_binomial_adaptive(np.random.default_rng(14))
+    at_random = fit_recovery.beta_binomial(np.random.default_rng(14))
+    by_thompson = fit_recovery.beta_binomial_adaptive(np.random.default_rng(14))
     assert by_thompson.pulls.max() > 5 * at_random.pulls.max()
     for logs in (at_random, by_thompson):
         estimates = {e.name: e for e in MODELS["beta-binomial"](logs, FitOptions(False, 10, 0.9999)).estimates}
         assert all(
-            estimates[name].low <= value <= estimates[name].high for name, value in recovery.beta_truth(2, 5).items()
+            estimates[name].low <= value <= estimates[name].high
+            for name, value in fit_recovery.beta_truth(2, 5).items()
         )

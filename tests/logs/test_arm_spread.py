@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import backtests
+import fit_recovery
 import numpy as np
 import pytest
-import recovery
 
 import banditune as bt
 from banditune.logs.models.arm_shape_test import compute_arm_shape_p
@@ -26,14 +26,14 @@ from banditune.reports.report_builder import build_report_content
 def binary_logs(means, pulls, rng):
     """Logs of campaigns with these means (campaigns, arms)."""
     table = np.full(means.shape, pulls)
-    return recovery.binary(len(means), table, rng.binomial(table, means))
+    return fit_recovery.binary(len(means), table, rng.binomial(table, means))
 
 
 def normal_logs(means, pulls, rng):
     """The same with real rewards whose noise is 1."""
     counts = np.full(means.size, pulls)
     total = counts * rng.normal(means.ravel(), 1 / np.sqrt(counts))
-    return bt.make_logs(*recovery.cells(*means.shape), counts, total, rng.chisquare(counts - 1), rewards="real")
+    return bt.make_logs(*fit_recovery.cells(*means.shape), counts, total, rng.chisquare(counts - 1), rewards="real")
 
 
 def test_factor_laws_have_mean_1_and_the_variance_of_their_gamma_law():
@@ -113,8 +113,8 @@ def test_the_shape_is_not_tested_where_logs_cannot_tell_it():
     equal = binary_logs(np.full((20, 5), 0.2), 100, np.random.default_rng(7))
     assert fit_arm_spread(equal).spread.value < 0
     assert np.isnan(_compute_shape_p(equal))
-    pulls, wins = recovery.thompson(rng, rng.beta(2, 5, (20, 5)), 400)
-    assert np.isnan(_compute_shape_p(recovery.binary(20, pulls, wins)))
+    pulls, wins = fit_recovery.thompson(rng, rng.beta(2, 5, (20, 5)), 400)
+    assert np.isnan(_compute_shape_p(fit_recovery.binary(20, pulls, wins)))
     campaign, arm = np.divmod(np.arange(100 * 20) // 20, 5)
     reward = rng.normal(size=100)[campaign * 5 + arm] + rng.standard_t(3, 2000)
     tails = bt.read_logs({"campaign": campaign, "arm": arm, "reward": reward})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import fit_recovery
 import numpy as np
 import pytest
-import recovery
 
 import banditune as bt
 from banditune.logs.models.beta_rewards import compute_reward_concentration, convert_to_counts
@@ -22,7 +22,7 @@ def test_the_concentration_of_beta_rewards_is_estimated():
 
 
 def test_rewards_in_the_unit_interval_are_fitted_by_beta_rewards():
-    logs = recovery.unit(np.random.default_rng(11))
+    logs = fit_recovery.unit(np.random.default_rng(11))
     fit = bt.fit(logs)
     assert fit.model == "beta"
     assert isinstance(fit.problem, bt.BetaRewards)

@@ -42,13 +42,13 @@ def test_messages_name_what_may_mislead(write_file):
     assert any("a single campaign" in message for message in messages)
     assert any("1 of 2 arms were pulled only once (r)" in message for message in messages)
     messages = read_logs(write_file("campaign,arm,reward\na,r,1\na,r,0\nb,r,1\nb,s,0\n")).messages
-    assert any("1 campaigns have a single arm (a)" in message for message in messages)
+    assert any("1 campaign has a single arm and thus no choice (a)" in message for message in messages)
 
 
 def test_a_campaign_column_that_numbers_decisions_is_refused(monkeypatch):
     monkeypatch.setattr("banditune.logs.io.log_accumulator.MAX_CELLS", 100)
     table = {"campaign": list(range(200)), "arm": [0] * 200, "reward": [1] * 200}
-    with pytest.raises(InvalidRequest, match="number decisions"):
+    with pytest.raises(InvalidRequest, match="contains numbers of decisions"):
         read_logs(table)
 
 
@@ -67,7 +67,7 @@ def test_campaigns_can_be_selected(write_file):
         ((["a"], ["x"], [1.5], [0]), {}, "whole number"),
         ((["a"], ["x"], [2], [3]), {}, "0 <= total <= pulls"),
         ((["a"], ["x"], [2], [np.nan]), {}, "finite total"),
-        ((["a", "a"], ["x", "x"], [1, 1], [1, 1]), {}, "add them up"),
+        ((["a", "a"], ["x", "x"], [1, 1], [1, 1]), {}, "add up their rows"),
         ((["a"], ["x", "y"], [1], [1]), {}, "same length"),
         ((["a"], ["x"], [1], [1]), {"rewards": "foo"}, "one of 'binary', 'unit', 'real', but got 'foo'"),
         ((["a"], ["x"], 1, [1, 2]), {}, "same length"),

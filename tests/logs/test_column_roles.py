@@ -22,7 +22,7 @@ def test_pulls_and_successes_are_guessed_and_read(write_file):
 
 def test_totals_of_real_rewards_are_refused(write_file):
     rows = "campaign,arm,impressions,revenue\na,x,10,3.5\na,y,12,4.5\nb,x,9,2.5\nb,y,8,1.5\n"
-    with pytest.raises(InvalidRequest, match="'impressions' says that rows are totals of several pulls"):
+    with pytest.raises(InvalidRequest, match="by the column 'impressions' rows are totals of several pulls"):
         read_logs(write_file(rows))
     assert read_logs(write_file(rows), reward="revenue").pulls.sum() == 4
 
@@ -30,12 +30,12 @@ def test_totals_of_real_rewards_are_refused(write_file):
 @pytest.mark.parametrize(
     ("given", "column", "arguments"),
     [
-        ({"campaign": "b", "arm": "b"}, "b", "`campaign` and by `arm`"),
-        ({"pulls": "n", "successes": "n"}, "n", "`pulls` and by `successes`"),
-        ({"arm": "b", "successes": "b"}, "b", "`arm` and by `successes`"),
-        ({"reward": "w", "propensity": "w"}, "w", "`reward` and by `propensity`"),
-        ({"reward": "w", "features": "n,w"}, "w", "`reward` and by `features`"),
-        ({"features": ["n", "n"]}, "n", "`features` and by `features`"),
+        ({"campaign": "b", "arm": "b"}, "b", "`campaign` and as `arm`"),
+        ({"pulls": "n", "successes": "n"}, "n", "`pulls` and as `successes`"),
+        ({"arm": "b", "successes": "b"}, "b", "`arm` and as `successes`"),
+        ({"reward": "w", "propensity": "w"}, "w", "`reward` and as `propensity`"),
+        ({"reward": "w", "features": "n,w"}, "w", "`reward` and as `features`"),
+        ({"features": ["n", "n"]}, "n", "`features` and as `features`"),
     ],
 )
 def test_a_column_has_one_role(write_file, given, column, arguments):
@@ -43,7 +43,7 @@ def test_a_column_has_one_role(write_file, given, column, arguments):
     options = {"campaign": "a", "arm": "b", **given}
     for source in (write_file(content), pandas.read_csv(io.StringIO(content))):
         with pytest.raises(
-            InvalidRequest, match=f"must be named once, but '{column}' was named by {arguments}; name another"
+            InvalidRequest, match=f"must have one role, but '{column}' was given as {arguments}; give another"
         ):
             read_logs(source, **options)
 

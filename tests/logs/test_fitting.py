@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+import fit_recovery
 import numpy as np
 import pytest
-import recovery
 
 import banditune as bt
 from banditune.logs.models.adaptivity import (
@@ -36,7 +36,8 @@ def test_logs_that_determine_no_prior_are_refused():
 def test_a_fit_is_not_accepted_as_a_problem():
     fit = bt.fit(bt.make_logs(["a", "a", "b", "b"], ["x", "y", "x", "y"], [90, 90, 90, 90], [9, 20, 30, 4]))
     with pytest.raises(
-        bt.InvalidRequest, match=r"but got a FittedProblem, which holds one; pass its fields: fitted.problem, horizon="
+        bt.InvalidRequest,
+        match=r"but got a FittedProblem, which contains one; pass its fields: fitted.problem, horizon=",
     ):
         bt.tune(bt.UCB1(noise=0.5), fit, horizon=10, budget=12)
     with pytest.raises(bt.InvalidRequest, match=r"read them first: fit\(read_logs\(FILE\)\)"):
@@ -126,16 +127,16 @@ def test_wrong_settings_of_a_fit_are_refused(options, message):
 @pytest.mark.parametrize("name", ["beta-binomial, rare", "gaussian, few", "linear", "linear, few"])
 def test_intervals_cover_the_truth_in_15_repetitions(name):
     repetitions = 15
-    shares = recovery.covered(name, repetitions, seed=3)
+    shares = fit_recovery.covered(name, repetitions, seed=3)
     assert len(shares) >= 2
     for share in shares.values():
         assert share >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / repetitions)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", list(recovery.DESIGNS))
+@pytest.mark.parametrize("name", list(fit_recovery.DESIGNS))
 def test_intervals_cover_the_truth_at_their_rate(name):
-    shares = recovery.covered(name, 300, seed=4)
+    shares = fit_recovery.covered(name, 300, seed=4)
     assert len(shares) >= 2
     for share in shares.values():
         assert abs(share - 0.95) <= 4 * math.sqrt(0.95 * 0.05 / 300)

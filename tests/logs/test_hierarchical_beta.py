@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+import fit_recovery
 import numpy as np
 import pytest
-import recovery
 from scipy import optimize, stats
 
 import banditune as bt
@@ -26,7 +26,7 @@ def test_campaigns_keep_the_correlation_of_arms():
     assert means.mean(axis=1).std() == pytest.approx(np.bincount(logs.campaign, logs.mean).std() / 5, rel=0.1)
     assert not any(check.has_failed for check in fit.checks)
     independent = bt.fit(logs)
-    assert any("rise and fall together" in note and "campaigns" in note for note in independent.notes)
+    assert any("are more correlated" in note and "campaigns" in note for note in independent.notes)
 
 
 def integrate_centres(logs, size, centre_size):
@@ -77,7 +77,7 @@ def test_the_likelihood_of_a_spread_within_campaigns_agrees_with_integration(log
 
 @pytest.mark.parametrize("name", ["campaigns, Thompson", "campaigns, two long"])
 def test_the_prior_of_centres_has_the_highest_likelihood(name):
-    logs = recovery.DESIGNS[name][1](np.random.default_rng(1))
+    logs = fit_recovery.DESIGNS[name][1](np.random.default_rng(1))
     cells = hierarchical_beta.make_beta_cells(logs.campaign, logs.total, logs.pulls - logs.total)
     fitted, size = hierarchical_beta.fit_concentration_and_centres(cells)
 
@@ -110,7 +110,9 @@ def test_campaigns_with_two_arms_determine_the_spread(monkeypatch):
         fit = bt.fit(bt.make_logs(campaign, arm, pulls, total), "campaigns", arms=2)
         assert len(fit.problem.posteriors) == 1
         assert (fit["sd within campaigns"].value > 0) == (successes > 5)
-        assert any("estimated from 1 of them, chosen at random among those with two arms" in note for note in fit.notes)
+        assert any(
+            "estimated from 1 campaign, chosen at random among those with two arms" in note for note in fit.notes
+        )
 
 
 def test_the_evidence_of_chunks_adds_up(monkeypatch):
@@ -122,7 +124,7 @@ def test_the_evidence_of_chunks_adds_up(monkeypatch):
     assert in_chunks[0] == pytest.approx(at_once[0])
     assert np.allclose(in_chunks[1], at_once[1])
     monkeypatch.setattr(hierarchical_beta, "MAX_INFORMATIVE_CELLS", 41)
-    assert any("estimated from 10 of them" in note for note in bt.fit(logs, "campaigns").notes)
+    assert any("estimated from 10 campaigns" in note for note in bt.fit(logs, "campaigns").notes)
 
 
 def test_the_spread_of_rare_rewards_within_campaigns_is_estimated():

@@ -82,7 +82,7 @@ def test_dependent_features_are_refused():
         rewards="real",
         features=np.column_stack([logs.features, logs.features.sum(axis=1)]),
     )
-    with pytest.raises(bt.InvalidRequest, match="follow from each other"):
+    with pytest.raises(bt.InvalidRequest, match="must be linearly independent"):
         bt.fit(dependent)
     with pytest.raises(bt.InvalidRequest, match="must have features"):
         bt.fit(make_binary_logs(), "logistic")

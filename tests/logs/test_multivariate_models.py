@@ -74,7 +74,7 @@ def test_features_that_contain_a_constant_need_no_intercept():
         fit = bt.fit(bt.make_logs(*parts, rewards="real", features=features))
         assert fit.problem.features == tuple(map(tuple, features[:8]))
         assert not fit.problem.intercept
-        assert any("hold a constant already" in note for note in fit.notes)
+        assert any("already include a constant" in note for note in fit.notes)
     with pytest.raises(bt.InvalidRequest, match="`intercept` must be left out for the model 'beta-binomial'"):
         bt.fit(make_binary_logs(), intercept=False)
 

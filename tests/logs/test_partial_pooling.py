@@ -1,4 +1,4 @@
-"""Priors per arm, drawn towards the prior of all arms."""
+"""Priors per arm, pooled with the prior of all arms."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_priors_of_arms_with_few_data_are_near_the_common_prior():
     assert common + 0.01 < mean[3] < 4 / 9 - 0.02
     # The arm with the fewest data has the widest prior.
     assert (mean * (1 - mean) / (a + b + 1)).argmax() == 3
-    assert any("towards that of all arms" in note for note in fit.notes)
+    assert any("pooled with that of all arms" in note for note in fit.notes)
 
 
 def test_arms_of_one_campaign_have_the_common_prior():

@@ -27,7 +27,7 @@ def test_words_for_missing_values_are_no_names(write_file):
 def test_an_empty_reward_may_stand_for_a_number(write_file):
     path = write_file("campaign,arm,reward\nx,a,\nx,b,1\nx,a, \nx,b,NULL\nx,a,1\n")
     with pytest.raises(
-        InvalidRequest, match=r"3 of 5 rows .*; if an empty reward stands for 0, say blank=0; else mend them"
+        InvalidRequest, match=r"3 of 5 rows .*; if an empty reward means 0, set blank=0; otherwise correct them"
     ):
         read_logs(path)
     for source in (path, pandas.read_csv(path)):
@@ -37,7 +37,9 @@ def test_an_empty_reward_may_stand_for_a_number(write_file):
         }
     assert sum_by_name(read_logs(path, settings=bt.ReadSettings(blank=0.5)))["x", "a"] == (3, 2.0)
     totals = write_file("campaign,arm,pulls,successes\nx,a,3,1\nx,b,2,1\n", "totals.csv")
-    with pytest.raises(InvalidRequest, match="`blank` stands for empty rewards, but here are pulls and successes"):
+    with pytest.raises(
+        InvalidRequest, match="`blank` is the value of empty rewards, but rows have pulls and successes"
+    ):
         read_logs(totals, settings=bt.ReadSettings(blank=0))
     with pytest.raises(InvalidRequest, match="`blank` must be a finite number"):
         read_logs(path, settings=bt.ReadSettings(blank="no"))
@@ -59,7 +61,7 @@ def test_unreadable_rows_are_counted_and_the_first_five_named(write_file):
     with pytest.raises(InvalidRequest) as error:
         read_logs(path)
     message = str(error.value)
-    assert message.startswith("6 of 12 rows cannot be read (line 7: the arm is missing; line 8: it must hold 3 fields")
+    assert message.startswith("6 of 12 rows cannot be read (line 7: the arm is missing; line 8: it must have 3 fields")
     assert "line 9: the reward must be a finite number, but is 'maybe'" in message
     assert "line 11" in message
     assert "line 12" not in message
@@ -80,5 +82,5 @@ def test_a_few_rewards_other_than_0_and_1_are_noted():
     reward = [0, 1] * 200 + [2]
     messages = read_logs({"campaign": [0] * 401, "arm": [0, 1] * 200 + [0], "reward": reward}).messages
     assert any(
-        message.startswith("1 of 401 rewards are neither 0 nor 1, so all are taken as real") for message in messages
+        message.startswith("1 of 401 rewards are neither 0 nor 1, so all are read as real") for message in messages
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-import cells
 import numpy as np
+import paper_differences
 
 import banditune as bt
 from banditune.paper.paper_rows import PAPER_ROWS
@@ -27,7 +27,7 @@ def test_the_log_of_the_step_has_more_regret_at_small_widths():
 
 
 def test_a_pool_contains_all_values_that_the_tuners_of_the_paper_try():
-    indices = cells.list_visited_points()
+    indices = paper_differences.list_visited_points()
     assert len(indices) == 41
     row = PAPER_ROWS[0]
     used = set()
@@ -36,8 +36,8 @@ def test_a_pool_contains_all_values_that_the_tuners_of_the_paper_try():
         used.update(np.unique(rows).tolist())
         return rng.random(np.broadcast_shapes(rows.shape, columns.shape))
 
-    source = cells.RunSource("noise", cells.get_tuned_range(row), UNIT_POINTS, 100, draw)
-    for make in cells.OWN_INSTANCES.values():
+    source = paper_differences.RunSource("noise", paper_differences.get_tuned_range(row), UNIT_POINTS, 100, draw)
+    for make in paper_differences.OWN_INSTANCES.values():
         answers, _ = make(200)(source, 3000, np.random.default_rng(0))
         used.update(answers.tolist())
     assert used == set(indices.tolist())

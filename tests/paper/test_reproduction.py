@@ -50,10 +50,10 @@ def make_source(runs, seed=0):
 def test_all_published_numbers_are_read():
     numbers = load_published_numbers()
     assert len(numbers) == 201
-    tables = {"best": 10, "theory": 10, "regret": 90, "failures": 90, "gittins": 1}
+    tables = {"best": 10, "textbook": 10, "regret": 90, "failures": 90, "gittins": 1}
     assert {table: sum(key.table == table for key in numbers) for table in tables} == tables
     assert {key.row for key in numbers} == {*(row.name for row in paper_rows.PAPER_ROWS), paper_rows.GITTINS_ROW}
-    assert numbers[PaperCellKey("theory", "linear linucb")] == 341.8
+    assert numbers[PaperCellKey("textbook", "linear linucb")] == 341.8
     assert numbers[PaperCellKey("regret", "bernoulli ts", "uniform", 50)] == 113.2
     assert numbers[PaperCellKey("failures", "logistic glm-tsl", "halving", 200)] == 4.0
     assert numbers[PaperCellKey("gittins", "warm-up gittins")] == 3.9
@@ -80,7 +80,7 @@ def test_explanations_concern_published_numbers_and_change_no_mark():
     cell = make_paper_cell(key, (1e6, 0.1), spread=1.0)
     assert cell.mark == "!!"
     assert cell.explanation == find_explanation(key)
-    assert find_explanation(PaperCellKey("theory", "bernoulli ts")) == ""
+    assert find_explanation(PaperCellKey("textbook", "bernoulli ts")) == ""
 
 
 def test_schedules_are_those_of_the_paper():
@@ -273,7 +273,9 @@ def test_a_reproduction_contains_every_cell_of_its_rows(small_reproduction):
     }
     assert [curve.row for curve in small_reproduction.curves] == ["warm-up ucb1", "bernoulli ucb1"]
     assert small_reproduction.tunings == {"notes": 50, "uniform": 50, "halving": 50, "two-part": 10}
-    textbook = next(cell for cell in small_reproduction.cells if (cell.table, cell.row) == ("theory", "bernoulli ucb1"))
+    textbook = next(
+        cell for cell in small_reproduction.cells if (cell.table, cell.row) == ("textbook", "bernoulli ucb1")
+    )
     assert abs(textbook.z_score) < 4
 
 
@@ -356,7 +358,7 @@ def test_the_command_writes_a_folder_and_fails_where_cells_differ(tmp_path, monk
     assert "20 are within 3" in process.output
     data = json.loads((tmp_path / "good" / "paper.json").read_text())
     assert data["kind"] == "Reproduction"
-    textbook = PaperCellKey("theory", "warm-up ts")
+    textbook = PaperCellKey("textbook", "warm-up ts")
     monkeypatch.setattr("banditune.paper.paper_cells.load_published_numbers", lambda: numbers | {textbook: 100.0})
     process = run_paper(tmp_path / "bad")
     assert process.exit_code == 1

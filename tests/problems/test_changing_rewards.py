@@ -59,7 +59,7 @@ SETTINGS = {"horizon": 1000, "runs": 5}
 
 @pytest.mark.parametrize("reward", [exchange_arms, pay_half])
 def test_expected_regret_is_refused_where_a_reward_reads_the_step(reward):
-    text = "`reward` of the problem 'mine' reads `step`; ask for regret='realised', which compares with one fixed arm"
+    text = "`reward` of the problem 'mine' reads `step`; use regret='realised', which compares with one fixed arm"
     own = define_problem(reward, rewards="unit")
     for verb in (bt.simulate, bt.curve, bt.tune):
         with pytest.raises(bt.InvalidRequest, match=text):

@@ -90,7 +90,7 @@ VALID = format_problem_file(PROBLEMS[5], 100)
         ("banditune = 1\n[problem]\nname = 'mixture'", "'means' is missing"),
         ("banditune = 1\nhorizon = 0\n[problem]\nname = 'bernoulli'", "`horizon` must be a whole number >= 1"),
         ("banditune = 1\nhorizon = 1.5\n[problem]\nname = 'bernoulli'", "`horizon` must be a whole number >= 1"),
-        ("banditune = 1\nevil = 1\n[problem]\nname = 'bernoulli'", "but it holds evil"),
+        ("banditune = 1\nevil = 1\n[problem]\nname = 'bernoulli'", "but it contains evil"),
         ("banditune = 1\n[problem]\nname = 'linear'\nfeatures = " + "[" * 5000 + "]" * 5000, "must be TOML"),
         ("not toml", "must be TOML"),
     ],

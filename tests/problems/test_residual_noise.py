@@ -202,10 +202,10 @@ def test_fits_note_the_source_of_residuals():
     parts = (logs.campaign, logs.arm, logs.pulls, logs.total, logs.squares)
     sums = bt.make_logs(*parts, rewards="real")
     assert bt.fit(sums).problem.residuals == ()
-    assert any("the logs hold sums only, so rewards are assumed to be Gaussian" in note for note in bt.fit(sums).notes)
+    assert any("the logs have only sums, so rewards are assumed to be Gaussian" in note for note in bt.fit(sums).notes)
     few = bt.read_logs(make_skewed_rows(90))
     assert bt.fit(few).problem.residuals == ()
-    assert any("too few to tell the shape of rewards" in note for note in bt.fit(few).notes)
+    assert any("too few to estimate the distribution of rewards" in note for note in bt.fit(few).notes)
 
 
 def test_linear_fits_keep_residuals():

@@ -189,7 +189,7 @@ def test_a_table_without_names_is_refused(tmp_path):
     from banditune.problems.reward_table import read_reward_table
 
     (tmp_path / "bare.csv").write_text("0.5,0.25\n1,0\n")
-    with pytest.raises(bt.InvalidRequest, match="must name the arms"):
+    with pytest.raises(bt.InvalidRequest, match="must have the names of the arms"):
         read_reward_table(tmp_path / "bare.csv")
     with pytest.raises(bt.InvalidRequest, match="must be one of bernoulli"):
         build_problem({"name": "reward-table", "file": str(tmp_path / "bare.csv")})
@@ -307,7 +307,7 @@ def test_a_curve_evaluates_its_best_value_on_held_out_tables():
 @pytest.mark.parametrize(
     ("tables", "options", "about", "is_noted"),
     [
-        (TABLES, {"population": True}, "these 7 tables, taken as all there is; errors are over runs", False),
+        (TABLES, {"population": True}, "these 7 tables, as the whole population; errors are over runs", False),
         (TABLES[:3], {}, "these 3 tables alone; errors are over runs", True),
         (TABLES[:1], {"shuffled": False}, "this one table alone; errors are over runs", True),
         (TABLES[:1], {}, "new orders of the rows of this table; another table may differ", False),
@@ -318,7 +318,7 @@ def test_without_held_out_tables_errors_are_over_runs(tables, options, about, is
     tuning = bt.tune(bt.UCB1(noise=0.5), problem, horizon=60, budget=60, search=bt.Search(validate=40))
     assert f"the numbers are about {about}" in bt.reports.format_text(tuning)
     assert (tuning.regret.unit, tuning.regret.runs) == ("run", 40)
-    assert any("too few to hold some out, which takes 5" in warning for warning in tuning.notices) == is_noted
+    assert any("too few to hold some out, which needs 5" in warning for warning in tuning.notices) == is_noted
     fresh = bt.simulate(
         bt.UCB1(noise=0.5), problem, list(tuning.params.values()), horizon=60, runs=40, first_instance=2**40
     )
@@ -341,9 +341,11 @@ def test_population_is_true_or_false(tmp_path, run_banditune):
         "20",
     )
     assert process.returncode == 0, process.stderr
-    assert "the numbers are about these 7 tables, taken as all there is" in process.stdout
+    assert "the numbers are about these 7 tables, as the whole population" in process.stdout
     for wrong in ("maybe", 1, None):
-        with pytest.raises(bt.InvalidRequest, match=r"^`population` must be True, if the data are all there is"):
+        with pytest.raises(
+            bt.InvalidRequest, match=r"^`population` must be True, if the data are the whole population"
+        ):
             bt.RewardTable(TABLES, population=wrong)
     assert bt.RewardTable(TABLES, population=True) != bt.RewardTable(TABLES)
 
@@ -366,7 +368,7 @@ def test_campaigns_are_a_sample_and_mixtures_a_population():
     mixture = bt.tune(
         bt.UCB1(noise=0.5), bt.Mixture([(0.5, 0.4), (0.2, 0.3)]), horizon=50, budget=60, search=bt.Search(validate=20)
     )
-    assert "the numbers are about these 2 mean vectors, taken as all there is" in bt.reports.format_text(mixture)
+    assert "the numbers are about these 2 mean vectors, as the whole population" in bt.reports.format_text(mixture)
 
 
 def compute_coverage(make, samples, truth):

@@ -41,7 +41,7 @@ def test_a_report_of_an_optimum_has_no_figure(run_banditune, tmp_path):
     process = run_banditune("report", "optimum.json", "-o", "r.html")
     assert process.returncode == 0, process.stderr
     text = (tmp_path / "r.html").read_text()
-    assert "The best policy has regret 2.5 on average: it earns 37.5 of the 40 of the best arm." in text
+    assert "The best policy has regret 2.5 on average: its reward is 37.5, that of the best arm 40." in text
     assert ">0.04166667<" in text
     assert 'class="plot"' not in text
     tags = TagChecker()
@@ -56,12 +56,12 @@ def test_a_report_of_an_optimum_has_no_figure(run_banditune, tmp_path):
 def test_a_lower_bound_states_its_kind_and_confidence():
     content = build_report_content(make_lower_bound())
     assert content.answer == "No policy can have a regret below 4.5 on average (95% sure)."
-    assert "'coupled'. The kind was selected on other instances" in content.sections[0].paragraphs[1]
+    assert "'coupled'. This kind of bound was selected on separate instances" in content.sections[0].paragraphs[1]
     assert [row[2:] for row in content.sections[0].table.rows][1:] == [("4.53", "0.02", "200"), ("3.9", "computed", "")]
     certain = build_report_content(
         make_lower_bound(lower_bound=LowerBound(regret=3.9, is_exact=False, confidence=1.0, method="one arm"))
     )
-    assert "which is computed" in certain.sections[0].paragraphs[1]
+    assert "the computed bound" in certain.sections[0].paragraphs[1]
     assert certain.sections[1].code.endswith("--runs 1000 --confidence 0.95")
     assert repeat_commands.make_command(make_lower_bound(confidence=None)).endswith("--confidence 0.95")
     assert (

@@ -341,17 +341,17 @@ def make_edit(old, new):
         (lambda store: b"", "a result \\(JSON\\), a store, or a summary .* is empty"),
         (lambda store: b"\x89PNG\r\n", "a result \\(JSON\\), a store, or a summary .* begins otherwise"),
         (lambda store: b'{"schema_version": 1, "kind": "Other"}', "a result must be one of"),
-        (lambda store: b"SQLite format 3\0" + b"\1" * 600, "must be a ledger, but it is no SQLite file|damaged"),
+        (lambda store: b"SQLite format 3\0" + b"\1" * 600, "must be a store, but it is not an SQLite file"),
         (export_regrets, "must be a summary, but it has no column 'policy'; make it with `banditune store export"),
         (
             lambda store: export_summary(store).read_bytes().splitlines()[0] + b"\n",
-            "must hold regrets, but there are none",
+            "must contain regrets, but there are none",
         ),
-        (lambda store: export_summary(store).read_bytes()[:-60], "it may have been cut off"),
+        (lambda store: export_summary(store).read_bytes()[:-60], "the file may be incomplete"),
         (make_edit(b"search", b"seen"), "instances must be 'search' or 'fresh', but got 'seen'"),
         (make_edit(b",350,", b",-1,"), "numbers of runs and steps must be 1 or more, but got '-1'"),
-        (make_edit(b",350,", b",many,"), "must be as it was written, but: invalid literal"),
-        (make_edit(b",350,", b",350,9e305,"), "numbers must be finite, but got '9e305'|cut off"),
+        (make_edit(b",350,", b",many,"), "must be unchanged, but: invalid literal"),
+        (make_edit(b",350,", b",350,9e305,"), "numbers must be finite, but got '9e305'|incomplete"),
         (make_edit(b"0.1,0,search", b"0.1;2,0,search"), "different numbers of parameters"),
         (make_edit(b"ucb1", b"\xff\xfe"), "cannot be read"),
     ],
@@ -385,13 +385,13 @@ def test_a_damaged_summary_is_read_or_refused(full_store, tmp_path):
 
 def test_an_incomplete_description_is_refused(store):
     store_regrets(store, StoredSetup.from_key_text('{"checkpoints":[1]}'), [(0.1,)], 3)
-    with pytest.raises(bt.InvalidRequest, match="must be as it was written, but"):
+    with pytest.raises(bt.InvalidRequest, match="must be unchanged, but"):
         load_summaries(store)
 
 
 def test_an_empty_store_is_refused(store):
     RegretStore(store).close()
-    with pytest.raises(bt.InvalidRequest, match="must hold regrets, but there are none"):
+    with pytest.raises(bt.InvalidRequest, match="must contain regrets, but there are none"):
         load_summaries(store)
     with pytest.raises(bt.InvalidRequest, match="cannot be read"):
         load_summaries(store.with_name("nothing"))

@@ -87,7 +87,7 @@ def test_results_are_printed_and_plotted(tuning, comparison, tmp_path):
     [
         ("{", "must be JSON"),
         ('{"schema_version": 1, "kind": "Nothing"}', "must be one of"),
-        ('{"schema_version": 1, "kind": "Estimate", "mean": 1}', "must hold the fields"),
+        ('{"schema_version": 1, "kind": "Estimate", "mean": 1}', "must have the fields"),
         ("[" * 100_000, "must be JSON"),
         ("5", "object with a `kind`"),
         ("[1]", "object with a `kind`"),

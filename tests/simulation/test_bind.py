@@ -181,14 +181,34 @@ def test_redefining_a_helper_in_a_session_recompiles():
     assert bt.simulate(policy, problem, horizon=10, runs=1)[0, 0] == 10
 
 
-def test_the_digest_ignores_comments_and_line_numbers():
-    sources = ("def f(x):\n    return x + 1\n", "\n\n# why\ndef f(x):  # how\n    return x + 1\n")
+def compute_source_digests(*sources):
     digests = []
     for source in sources:
         scope: dict = {"__name__": "scripted"}
         exec(source, scope)
         digests.append(compute_digest(scope["f"]))
-    assert digests[0] == digests[1]
+    return digests
+
+
+def test_the_digest_ignores_comments_and_line_numbers():
+    first, second = compute_source_digests(
+        "def f(x):\n    return x + 1\n", "\n\n# why\ndef f(x):  # how\n    return x + 1\n"
+    )
+    assert first == second
+
+
+def test_the_digest_ignores_docstrings_but_no_other_strings():
+    first, second = compute_source_digests(
+        "def f(x):\n    'Add one.'\n    return x + 1\n", "def f(x):\n    'Add 1.'\n    return x + 1\n"
+    )
+    assert first == second
+    for function in (
+        "def f(x):\n    return {!r}\n",
+        "f = lambda x: {!r}\n",
+        "def f(x):\n    'One.'\n    return {!r}\n",
+    ):
+        first, second = compute_source_digests(function.format("one"), function.format("two"))
+        assert first != second
 
 
 def test_the_digest_contains_the_content_of_arrays():

@@ -19,7 +19,7 @@ SHORT = {"horizon": 50, "runs": 700}
     [
         ({"executor": "moon"}, "`executor` must be 'threads', 'processes', .* but got 'moon'"),
         ({"executor": 3}, "`executor` must be 'threads', 'processes', .* but got 3"),
-        ({"executor": "dask://h:1", "workers": 2}, "`workers` counts threads or processes of this machine"),
+        ({"executor": "dask://h:1", "workers": 2}, "`workers` is a number of threads or processes of this machine"),
         ({"executor": "dask://h:1", "time_limit": 2}, "a time limit needs child processes"),
         ({"time_limit": 0}, "`time_limit > 0` must hold, in seconds, but got time_limit=0"),
         ({"time_limit": "2"}, "`time_limit > 0` must hold"),
@@ -34,7 +34,9 @@ def test_a_gpu_with_an_executor_is_refused():
     from banditune.simulation.executors.executor_factory import make_executor_factory
 
     for options in ({"executor": "processes"}, {"time_limit": 2}):
-        with pytest.raises(bt.InvalidRequest, match="a GPU is used from this process, but got device='gpu' and"):
+        with pytest.raises(
+            bt.InvalidRequest, match="a GPU can only be used from this process, but got device='gpu' and"
+        ):
             make_executor_factory(**options, device="gpu")
 
 

@@ -306,7 +306,7 @@ def test_values_that_do_not_fit_into_memory_are_refused(monkeypatch):
     spec = SimulationSpec(bt.UCB1(noise=0.5), bt.Bernoulli(arms=3), 50)
     monkeypatch.setattr(gpu_memory, "measure_free_gpu_memory", lambda: 1 << 30)
     assert gpu_memory.GpuMemoryPlan(spec, launch_plan.plan_launch(spec), rows=1000, checkpoints=50).max_runs >= 1
-    text = r"must fit into 1/32 of the GPU's free memory, but it needs 3,814\.7 of 32\.0 MiB; ask for fewer values"
+    text = r"must fit into 1/32 of the GPU's free memory, but it needs 3,814\.7 of 32\.0 MiB; use fewer values"
     with pytest.raises(bt.InvalidRequest, match=text):
         gpu_memory.GpuMemoryPlan(spec, launch_plan.plan_launch(spec), rows=10_000_000, checkpoints=50)
 
@@ -425,7 +425,7 @@ def test_other_devices_are_refused(device):
 def test_missing_parts_are_named_with_their_installation(monkeypatch):
     monkeypatch.setattr(devices, "find_spec", lambda name: None)
     with pytest.raises(
-        bt.InvalidRequest, match=r"numba-cuda is not installed; pip install 'banditune\[gpu\]' brings it\.$"
+        bt.InvalidRequest, match=r"numba-cuda is not installed; pip install 'banditune\[gpu\]' installs it\.$"
     ):
         devices.resolve_device("gpu")
     assert devices.resolve_device("auto") == "cpu"
@@ -436,7 +436,7 @@ def test_missing_parts_are_named_with_their_installation(monkeypatch):
     monkeypatch.setattr(nvvm, "is_available", lambda: False)
     assert (
         devices.explain_missing_gpu()
-        == f"the compiler for GPUs (NVVM) is missing; {devices.GPU_INSTALL_COMMAND} brings it"
+        == f"the compiler for GPUs (NVVM) is missing; {devices.GPU_INSTALL_COMMAND} installs it"
     )
     set_driver(monkeypatch, True, lambda: 1 / 0)
     assert "numba-cuda does not work here (ZeroDivisionError" in devices.explain_missing_gpu()
@@ -483,7 +483,7 @@ def test_results_without_a_device_can_be_read(tmp_path):
     (tmp_path / "old.json").write_text(json.dumps(data))
     assert bt.load_result(tmp_path / "old.json").setup.device == "cpu"
     del data["setup"]["horizon"]
-    with pytest.raises(bt.InvalidRequest, match="must hold the fields"):
+    with pytest.raises(bt.InvalidRequest, match="must have the fields"):
         bt.results.from_json(json.dumps(data))
 
 
@@ -500,22 +500,22 @@ def test_the_doctor_passes_without_a_gpu(run_banditune, environment_without_gpu)
     assert process.returncode == 0, process.stderr
     assert "NOT OK" not in process.stdout
     assert process.stdout.endswith("All checks passed.\n")
-    assert re.search(r"^plays on the CPU +ok +yes", process.stdout, re.M)
+    assert re.search(r"^simulates on the CPU +ok +yes", process.stdout, re.M)
 
 
 def test_the_doctor_fails_where_a_requested_gpu_is_missing(run_banditune, environment_without_gpu):
     process = run_banditune("doctor", "--device", "gpu", "--json", **environment_without_gpu)
     assert process.returncode == 1, process.stderr
     named_checks = read_checks(process)
-    assert named_checks["plays on the CPU"]["works"]
+    assert named_checks["simulates on the CPU"]["works"]
     assert named_checks["GPU"] == {"check": "GPU", "finding": "none", "works": None, "advice": ""}
-    assert named_checks["plays on the GPU"]["works"] is False
-    assert "no GPU can be reached" in named_checks["plays on the GPU"]["advice"]
+    assert named_checks["simulates on the GPU"]["works"] is False
+    assert "no GPU can be reached" in named_checks["simulates on the GPU"]["advice"]
 
 
 def test_the_doctor_checks_the_cpu_alone_on_request(run_banditune, environment_without_gpu):
     named_checks = read_checks(run_banditune("doctor", "--device", "cpu", "--json", **environment_without_gpu))
-    assert set(named_checks) == {"versions", "cores", "cache folder", "plays on the CPU"}
+    assert set(named_checks) == {"versions", "cores", "cache folder", "simulates on the CPU"}
     process = run_banditune("doctor", "--device", "tpu", **environment_without_gpu)
     assert process.returncode == 2
     assert "--device must be one of" in process.stderr
@@ -528,7 +528,7 @@ def test_the_doctor_fails_where_a_gpu_cannot_be_used(run_banditune, tmp_path):
     named_checks = read_checks(process)
     assert named_checks["GPU"]["finding"] == "NVIDIA H200, driver 580.1, 141000 MiB free"
     assert named_checks["GPU"]["works"] is None
-    assert named_checks["plays on the GPU"]["works"] is False
+    assert named_checks["simulates on the GPU"]["works"] is False
 
 
 def test_the_doctor_fails_where_the_cache_folder_cannot_be_written(run_banditune, environment_without_gpu, tmp_path):
@@ -546,6 +546,6 @@ def test_the_doctor_fails_where_the_cache_folder_cannot_be_written(run_banditune
 def test_the_doctor_passes_in_cudas_simulator(run_banditune, environment_without_gpu):
     process = run_banditune("doctor", "--device", "gpu", "--json", NUMBA_ENABLE_CUDASIM="1", **environment_without_gpu)
     named_checks = read_checks(process)
-    assert named_checks["plays on the GPU"]["works"]
+    assert named_checks["simulates on the GPU"]["works"]
     assert "simulator" in named_checks["GPU"]["finding"]
     assert process.returncode == 0

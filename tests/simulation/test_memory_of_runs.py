@@ -142,9 +142,7 @@ PROBLEM = bt.Bernoulli(arms=4)
     ],
 )
 def test_a_start_that_does_not_write_all_memory_is_refused(policy_class, field):
-    text = (
-        rf"`start` of the policy 'mine' must give every number of its memory a value, .* it leaves `{field}` as it was"
-    )
+    text = rf"`start` of the policy 'mine' must set every number of its memory, .* it does not set `{field}`"
     with pytest.raises(bt.InvalidRequest, match=text):
         bt.simulate(policy_class("mine", choose_by_bonus), PROBLEM, horizon=20, runs=5)
 
@@ -204,7 +202,7 @@ class CountingPolicyWithoutStart(CountingPolicy):
 
 
 def test_integers_that_start_does_not_write_are_refused():
-    with pytest.raises(bt.InvalidRequest, match=r"it leaves `counts\[0\]` as it was"):
+    with pytest.raises(bt.InvalidRequest, match=r"it does not set `counts\[0\]`"):
         check_start_writes_memory(SimulationSpec(CountingPolicyWithoutStart("mine", choose_best_mean), PROBLEM, 20))
 
 

@@ -232,7 +232,7 @@ def test_checks_change_no_regret(monkeypatch):
 def test_policies_of_the_package_are_compiled_without_checks(monkeypatch):
     def compute_digest():
         return bind.bind_function(
-            loop.play_block, fill_slots(SimulationSpec(bt.Greedy(), PROBLEM, 10, use_shortcut=False))[0]
+            loop.simulate_block, fill_slots(SimulationSpec(bt.Greedy(), PROBLEM, 10, use_shortcut=False))[0]
         )[1]
 
     before = compute_digest()

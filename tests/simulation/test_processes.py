@@ -114,7 +114,8 @@ def test_a_killed_child_is_replaced(monkeypatch):
 def test_a_child_that_cannot_start_is_an_error(monkeypatch):
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with pytest.raises(
-        bt.SimulationError, match=r"must start, but the system refused it \(No such file or directory\); use fewer"
+        bt.SimulationError,
+        match=r"must start, but the system did not allow it \(No such file or directory\); use fewer",
     ):
         bt.simulate(bt.UCB1(noise=0.5), PROBLEM, **group_settings(executor="processes", workers=1, **SHORT))
 

@@ -125,7 +125,7 @@ def test_a_study_ends_when_its_store_is_moved_or_removed(tmp_path, monkeypatch, 
             removed.append(remove(folder))
 
     with pytest.raises(
-        bt.errors.StoreError, match="must stay where it is while a study writes to it, but it was removed, moved"
+        bt.errors.StoreError, match="must not be moved while a study writes to it, but it was removed, moved"
     ):
         bt.simulate(
             bt.UCB1(noise=0.5),
@@ -153,5 +153,5 @@ def test_an_interrupted_command_states_how_to_continue(tmp_path, signal_number, 
     process.send_signal(signal_number)
     _, errors = process.communicate(timeout=300)
     assert process.returncode == code
-    assert f"{message}; finished runs are in {store}, and the same command goes on from there." in errors
+    assert f"{message}; finished runs are in {store}, and the same command continues with them." in errors
     assert store_tables.verify_store(store)["regrets"] > 0

@@ -126,8 +126,8 @@ def modify_store(store, *statements):
         (lambda store: modify_store(store, "PRAGMA application_id = 7"), "it is another SQLite file"),
         (lambda store: modify_store(store, "DROP TABLE blocks"), "its tables are not those of a store"),
         (lambda store: sqlite3.connect(store).execute("CREATE TABLE t (x)").connection.close(), "another SQLite file"),
-        (lambda store: store.write_text("gamma,regret\n" * 1000), "it is no SQLite file"),
-        (lambda store: store.write_text("x"), "it is no SQLite file"),
+        (lambda store: store.write_text("gamma,regret\n" * 1000), "it is not an SQLite file"),
+        (lambda store: store.write_text("x"), "it is not an SQLite file"),
         (lambda store: store.mkdir(), "it is a folder|there is none"),
         (lambda store: modify_store(store) or store.chmod(0o444), "it is read-only"),
     ],
@@ -189,7 +189,7 @@ def test_a_store_that_is_moved_while_it_opens_is_refused(tmp_path, monkeypatch, 
 
     monkeypatch.setattr(RegretStore, method, move_first)
     # SQLite finds out by itself where it still has to write.
-    message = "must stay where it is while a study opens it, but it was removed, moved|disk I/O error"
+    message = "must not be moved while a study opens it, but it was removed, moved|disk I/O error"
     with pytest.raises(bt.errors.StoreError, match=message):
         RegretStore(store)
 

@@ -97,7 +97,7 @@ def test_the_store_commands_show_verify_and_export(run_banditune, tmp_path, monk
     assert json.loads(run_store_command("verify", "my study.db", "--json"))["regrets"] == 680
     assert run_store_command("export", "my study.db", "-o", "few.csv", "--summary") == ""
     assert len((tmp_path / "few.csv").read_text().splitlines()) == 1 + 34
-    with pytest.raises(bt.errors.StoreError, match="no SQLite file"):
+    with pytest.raises(bt.errors.StoreError, match="not an SQLite file"):
         run_store_command("verify", "few.csv")
     with pytest.raises(bt.InvalidRequest, match="--output must name another file than those that"):
         run_store_command("export", "few.csv", "-o", "few.csv")

@@ -184,7 +184,7 @@ def test_a_refused_request_creates_no_store(store, call_verb, message):
 def test_a_store_refuses_a_sample_that_does_not_draw_from_rng(store):
     rng = np.random.default_rng(0)
     problem = bt.define_problem("loose", lambda size, _: rng.random((size, 2)), pay_mean, arms=2)
-    with pytest.raises(bt.InvalidRequest, match="must draw from `rng` alone"):
+    with pytest.raises(bt.InvalidRequest, match="must draw only from `rng`"):
         bt.simulate(bt.Greedy(), problem, horizon=10, runs=5, run=bt.Run(store=store))
 
 

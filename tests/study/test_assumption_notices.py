@@ -24,33 +24,33 @@ def list_messages(policy, problem):
 @pytest.mark.parametrize(
     ("policy", "problem", "advice"),
     [
-        (bt.UCB1(noise=0.5), NOISY, "Give it: ucb1:noise=5."),
-        (bt.policies.UCB1Step(noise=0.5), NOISY, "Give it: ucb1-step:noise=5."),
+        (bt.UCB1(noise=0.5), NOISY, "Use ucb1:noise=5."),
+        (bt.policies.UCB1Step(noise=0.5), NOISY, "Use ucb1-step:noise=5."),
         (
             bt.GaussianThompson(prior=(0, 1), noise=1),
             NOISY,
-            "Give it: gaussian-ts:noise=5.",
+            "Use gaussian-ts:noise=5.",
         ),
         (
             bt.LinUCB(prior=(0, 1), noise=0.5),
             bt.Linear(arms=3, dims=2, noise=3),
-            "Give it: linucb:noise=3.",
+            "Use linucb:noise=3.",
         ),
         (bt.LinTS(prior=(0, 1), noise=0.5), bt.Linear(arms=3, dims=2, noise=3), "lints:noise=3"),
         (bt.policies.LinGreedy(prior=(0, 1), noise=0.5), bt.Linear(arms=3, dims=2, noise=3), "lin-greedy:noise=3"),
-        (bt.UCB1(noise=0.5), bt.Campaigns([[(0, 1), (1, 1)]], "real", noise=2), "Give it: ucb1:noise=2."),
-        (bt.UCB1(noise=0.5), bt.RewardTable([[0.0, 8.0], [4.0, 12.0]]), "Give it: ucb1:noise=2."),
+        (bt.UCB1(noise=0.5), bt.Campaigns([[(0, 1), (1, 1)]], "real", noise=2), "Use ucb1:noise=2."),
+        (bt.UCB1(noise=0.5), bt.RewardTable([[0.0, 8.0], [4.0, 12.0]]), "Use ucb1:noise=2."),
         (
             bt.kernel.define_ridge_policy("mine", bt.policies.LinGreedy.choose, noise=0.5),
             bt.Linear(arms=3, dims=2, noise=3),
-            "Make it again, as CustomRidgePolicy(..., noise=3)",
+            "Make the policy with CustomRidgePolicy(..., noise=3)",
         ),
     ],
 )
 def test_a_wrong_noise_is_named_with_advice(policy, problem, advice):
     (message,) = list_messages(policy, problem)
-    assert f"{policy.name} takes rewards" in message
-    assert "trusts them too much" in message
+    assert f"{policy.name} assumes that rewards" in message
+    assert "gives rewards too much weight" in message
     assert advice in write_for_command_line(message.advice)
 
 
@@ -104,13 +104,13 @@ def test_right_or_unknown_noise_gives_no_notice(policy, problem):
         (
             bt.Thompson(prior=(1, 1)),
             bt.Bernoulli(arms=3, prior=(1, 99)),
-            "with a probability of 0.027 between 0.0005",
+            "probability 0.027 between 0.0005",
         ),
-        (bt.Thompson(prior=(50, 50)), bt.Bernoulli(arms=3, prior=(20, 80)), "Give it: Thompson(prior=(20, 80))."),
+        (bt.Thompson(prior=(50, 50)), bt.Bernoulli(arms=3, prior=(20, 80)), "Use Thompson(prior=(20, 80))."),
         (
             bt.exact.Gittins(prior=(1, 1)),
             bt.Campaigns([[(10, 990), (12, 980)]]),
-            "where 90% of the arms of campaigns are",
+            "but 90% of the mean rewards of campaigns are there",
         ),
     ],
 )
@@ -134,17 +134,17 @@ def test_a_too_narrow_prior_of_theta_is_named():
 def test_a_wrong_prior_of_gaussian_thompson_sampling_is_named():
     shop = bt.Gaussian(arms=3, prior=(24.5, 2), noise=8)
     (message,) = list_messages(bt.GaussianThompson(prior=(0, 1), noise=8), shop)
-    assert (
-        "gaussian-ts expects arms to pay 0 on average, give or take 1 (prior), but those of gaussian pay 24.5"
-        in message
-    )
-    assert "look too bad. Give it: GaussianThompson(noise=8, prior=(24.5, 2))." in message
-    assert write_for_command_line(message.advice) == "Give it: gaussian-ts:noise=8,prior=24.5,2."
+    assert "assumes that mean rewards have mean 0 and standard deviation 1 (prior)" in message
+    assert "but those of gaussian have mean 24.5" in message
+    assert "for arms without pulls are too low. Use GaussianThompson(noise=8, prior=(24.5, 2))." in message
+    assert write_for_command_line(message.advice) == "Use gaussian-ts:noise=8,prior=24.5,2."
     assert list_messages(bt.GaussianThompson(noise=8, prior=(24.5, 2)), shop) == []
     assert list_messages(bt.GaussianThompson(noise=8, prior=(21, 2)), shop) == []
-    assert "look too good" in list_messages(bt.GaussianThompson(noise=8, prior=(60, 2)), shop)[0]
+    assert "for arms without pulls are too high" in list_messages(bt.GaussianThompson(noise=8, prior=(60, 2)), shop)[0]
     campaigns = bt.Campaigns([[(9, 1), (11, 1)]], "real", noise=1)
-    assert "those of campaigns pay 9.986" in list_messages(bt.GaussianThompson(prior=(0, 1), noise=1), campaigns)[0]
+    assert (
+        "those of campaigns have mean 9.986" in list_messages(bt.GaussianThompson(prior=(0, 1), noise=1), campaigns)[0]
+    )
     assert list_messages(bt.UCB1(noise=8), shop) == []
 
 
@@ -163,7 +163,7 @@ class UserGaussian(bt.Gaussian):
 
 def test_a_users_policy_is_not_taken_for_one_of_the_package():
     (message,) = list_messages(UserUCB1(noise=0.5), NOISY)
-    assert message.endswith("Make it again, as UserUCB1(..., noise=5) or by the function that makes it.")
+    assert message.endswith("Make the policy with UserUCB1(..., noise=5), or change the function that makes it.")
     assert "ucb1:noise" not in suggest_noise_check(UserUCB1(noise=0.5))
     policy = bt.define_policy("gaussian-ts", bt.Greedy.choose)
     assert list_messages(policy, bt.Gaussian(arms=3, prior=(24.5, 2))) == []
@@ -171,7 +171,7 @@ def test_a_users_policy_is_not_taken_for_one_of_the_package():
 
 def test_the_means_of_a_users_problem_are_drawn():
     (message,) = list_messages(bt.GaussianThompson(prior=(0, 1), noise=1), UserGaussian(arms=3))
-    assert "those of gaussian pay 40" in message
+    assert "those of gaussian have mean 40" in message
 
 
 def test_tunings_comparisons_and_backtests_contain_the_notices():
@@ -181,9 +181,9 @@ def test_tunings_comparisons_and_backtests_contain_the_notices():
         [bt.UCB1(noise=0.5), bt.UCB1(noise=5)], NOISY, horizon=30, budget=20, search=bt.Search(validate=20)
     )
     noise, end = comparison.notices
-    assert "ucb1(noise=0.5) takes" in noise
+    assert "ucb1(noise=0.5) assumes" in noise
     assert "gamma = 0, the end of its range, has" in end
-    assert "warning: ucb1(noise=0.5) takes" in repr(comparison)
+    assert "warning: ucb1(noise=0.5) assumes" in repr(comparison)
     assert bt.results.from_json(comparison.to_json()) == comparison
 
 
@@ -199,4 +199,4 @@ def test_a_policy_takes_noise_and_prior_of_a_fitted_problem():
     assert bt.backtest(bt.UCB1(), logs, budget=20).tuning.setup.from_problem == {"noise": "from the problem"}
     backtest = bt.backtest(bt.UCB1(noise=0.5), logs, budget=20)
     assert any("UCB1(noise=" in warning for warning in backtest.notices)
-    assert "warning: on the fitted problem: ucb1 takes" in repr(backtest)
+    assert "warning: on the fitted problem: ucb1 assumes" in repr(backtest)

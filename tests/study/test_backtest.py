@@ -141,7 +141,7 @@ def test_a_backtest_warns_of_another_noise_than_that_of_the_logs():
     rewards = rng.normal(100, 5, (12, 1)) + rng.normal(0, 20, (12, 20))
     squares = 20 * rewards.var(axis=1)
     logs = bt.make_logs(campaign, arm, np.full(12, 20), rewards.sum(axis=1), squares, rewards="real")
-    text = "takes rewards to have a standard deviation of"
+    text = "assumes that rewards have a standard deviation of"
     for policy in (bt.UCB1(), bt.UCB1(noise=20)):
         assert text not in repr(bt.backtest(policy, logs, budget=12, horizon=30))
     assert f"{text} 0.5" in repr(bt.backtest(bt.UCB1(noise=0.5), logs, budget=12, horizon=30))

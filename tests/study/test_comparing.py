@@ -140,7 +140,7 @@ def test_few_runs_with_most_of_the_regret_are_noted_for_every_policy():
     comparison = bt.compare(
         [bt.Greedy(), bt.EpsilonGreedy()], problem, horizon=400, budget=50, search=bt.Search(validate=1000)
     )
-    assert any(warning.startswith("greedy: 10 of 1,000 runs make") for warning in comparison.notices)
+    assert any(warning.startswith("greedy: 10 of 1,000 runs contribute") for warning in comparison.notices)
 
 
 def test_policies_of_a_comparison_have_distinct_names():
@@ -190,9 +190,11 @@ def test_a_comparison_contains_notices_and_posteriors_of_its_tunings():
     policies = {make_label(policy): policy for policy in (noisy, bt.Thompson(prior=(1, 1)))}
     for name, policy in policies.items():
         entry, tuning = by_name[name], bt.tune(policy, problem, **group_settings(**options))
-        own_notices = [warning for warning in comparison.notices if warning.startswith((f"{name}: ", f"{name} takes"))]
+        own_notices = [
+            warning for warning in comparison.notices if warning.startswith((f"{name}: ", f"{name} assumes"))
+        ]
         renamed = [
-            f"{policy.name} takes" + notice.removeprefix(f"{name} takes") if "takes" in notice else notice
+            f"{policy.name} assumes" + notice.removeprefix(f"{name} assumes") if "assumes" in notice else notice
             for notice in own_notices
         ]
         assert [notice.removeprefix(f"{name}: ") for notice in renamed] == [*tuning.notices]

@@ -23,7 +23,7 @@ def test_every_notice_of_a_tuning_appears_where_it_should():
     assert list(collect_tuning_notices(spec, Space((among,)), [0.4], None, equal_regrets, equal_regrets)) == []
     upper = next(collect_tuning_notices(spec, Space((among,)), [1.0], None, equal_regrets, equal_regrets))
     assert "upper end of its range [0, 1]" in upper
-    assert write_for_command_line(upper.advice) == "To look beyond it, search another range: --range gamma=0:10."
+    assert write_for_command_line(upper.advice) == "Search a wider range: --range gamma=0:10."
     assert 'ranges={"gamma": (0, 0.1)}' in next(
         collect_tuning_notices(spec, Space((among,)), [0.0], None, equal_regrets, equal_regrets)
     )

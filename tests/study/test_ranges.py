@@ -206,9 +206,9 @@ def test_a_tuner_may_miss_the_end_of_its_range_by_rounding():
 @pytest.mark.parametrize(
     ("policy", "ranges", "end", "expected"),
     [
-        (POLICY, {}, "upper", 'To look beyond it, search another range: ranges={"gamma": (0, 10)}.'),
-        (POLICY, {}, "lower", 'To look closer, search another range: ranges={"gamma": (0, 0.1)}.'),
-        (POLICY, {"gamma": (1, 2)}, "lower", 'To look beyond it, search another range: ranges={"gamma": (0, 2)}.'),
+        (POLICY, {}, "upper", 'Search a wider range: ranges={"gamma": (0, 10)}.'),
+        (POLICY, {}, "lower", 'Search a narrower range: ranges={"gamma": (0, 0.1)}.'),
+        (POLICY, {"gamma": (1, 2)}, "lower", 'Search a wider range: ranges={"gamma": (0, 2)}.'),
         (bt.EpsilonGreedy(), {}, "upper", "epsilon is not defined beyond that end"),
         (make_policy(1e-2, 1, textbook=0.1, scale="log"), {}, "lower", 'ranges={"x": (0.001, 1)}'),
         (make_policy(1e-2, 1, textbook=0.1, scale="log"), {}, "upper", 'ranges={"x": (0.01, 10)}'),

@@ -57,7 +57,7 @@ WRONG = [
     ({"problem": bt.Bernoulli}, "make one, e.g. Bernoulli(...)"),
     (
         {"problem": bt.problems.ProblemFile(PROBLEM, 100)},
-        "a ProblemFile, which holds one; pass its fields: fitted.problem, horizon=fitted.horizon.",
+        "a ProblemFile, which contains one; pass its fields: fitted.problem, horizon=fitted.horizon.",
     ),
     (
         {"problem": bt.make_logs("aa", "xy", [9, 9], [1, 2])},
@@ -108,7 +108,7 @@ def test_wrong_arguments_are_refused(change, message):
         (lambda: bt.Thompson(prior=(0, 1)), "`a >= 0.1`"),
         (lambda: bt.Parameter("x", 0, 1, textbook=0.5, scale="Log"), "one of 'linear', 'log'"),
         (lambda: bt.Parameter("x", 0, 1, textbook=0.5, scale="log").resolve(2, 10), "`low > 0`"),
-        (lambda: bt.Parameter("x", 0.2, 0.8, textbook=0.5, integer=True).resolve(2, 10), "must hold a whole number"),
+        (lambda: bt.Parameter("x", 0.2, 0.8, textbook=0.5, integer=True).resolve(2, 10), "must contain a whole number"),
         (lambda: bt.Parameter("x", 0, lambda arms: 1, textbook=0.5).resolve(2, 10), "`high` of the parameter 'x'"),
         (lambda: bt.Parameter("x", 0, 1, textbook=lambda *_: 1 / 0).resolve(2, 10), "ZeroDivisionError"),
         (lambda: bt.Bernoulli(arms=2, names="ab"), "2 different names"),

@@ -451,7 +451,7 @@ def test_a_search_with_a_worse_answer_has_failed():
         assert scenario.best_value != 0.9
         assert scenario.excess_regret.mean >= 0
         assert scenario.verdict == "not decided"
-        assert scenario.reason.startswith("tuning again failed: its answer, 0.9, has ")
+        assert scenario.reason.startswith("the search for it failed: its answer, 0.9, has ")
     assert {"best_value", "excess_share_low", "excess_share_high", "reason"} <= set(report.to_pandas())
 
 
@@ -513,17 +513,17 @@ def test_every_reason_to_doubt_a_gap_is_found():
     assert find_doubt() == ""
     assert find_doubt(posterior=None) == ""
     assert find_doubt(behind=Estimate.from_standard_error(0.4, 0.1, 1000)) == ""
-    assert find_doubt(behind=Estimate.from_standard_error(2.5, 0.1, 1000)).startswith("tuning again failed")
+    assert find_doubt(behind=Estimate.from_standard_error(2.5, 0.1, 1000)).startswith("the search for it failed")
     assert find_doubt(value=1.0, answer=1.0) == "both values are at the upper end of the range"
-    assert find_doubt(answer=0.005) == "the value that was tuned for it, 0.005, is at the lower end of the range"
-    assert find_doubt(posterior=make_posterior(1.0, misfit=True)) == "the search for it says that it cannot be trusted"
+    assert find_doubt(answer=0.005) == "the value tuned for it, 0.005, is at the lower end of the range"
+    assert find_doubt(posterior=make_posterior(1.0, misfit=True)) == "the curves of the search for it do not fit"
     assert (
         find_doubt(posterior=make_posterior(1.0, second_dip=(0.1, 0.2, 0.3)))
         == "the regret there may have more than one dip"
     )
     assert (
         find_doubt(ahead=Estimate.from_standard_error(2.0, 0.1, 250))
-        == "the search for it missed a better value by more than it states"
+        == "another value is better than the answer of the search for it by more than the stated gap"
     )
     assert find_doubt(ahead=Estimate.from_standard_error(1.1, 0.1, 250)) == ""
     assert (

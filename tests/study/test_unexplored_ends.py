@@ -174,7 +174,7 @@ def test_an_end_is_reported_if_it_is_surely_better(ahead, is_better, is_refuted)
 @pytest.mark.parametrize(
     ("posterior", "message"),
     [
-        (replace(POSTERIOR, regret_gap=2.0), "ended before it, by `max_runs` or `max_time`. Raise them"),
+        (replace(POSTERIOR, regret_gap=2.0), "the search was ended by `max_runs` or `max_time`. Raise them"),
         (
             replace(POSTERIOR, regret_gap=2.0, misfit=True),
             "do not fit the curves of the search, and more of them may not help",

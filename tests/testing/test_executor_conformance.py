@@ -62,7 +62,7 @@ def test_regrets_of_another_precision_fail():
 def test_a_ticket_that_comes_back_twice_fails():
     """Smaller tickets are those of simulations; this check begins with 7."""
     change = Changed(lambda ticket, result: (7 if ticket == 8 else ticket, result))
-    fail(change, "each-chunk-once", "each ticket must come back once, but 7 came back")
+    fail(change, "each-chunk-once", "each ticket must be returned once, but got 7")
 
 
 class Leaking(bt.executors.ThreadExecutor):
@@ -82,7 +82,7 @@ class Leaking(bt.executors.ThreadExecutor):
 
 
 def test_a_session_that_returns_chunks_of_another_one_fails():
-    fail(Leaking(), "stopping", "a session must return its own chunks only, but it returned ticket 10")
+    fail(Leaking(), "stopping", "a session must return only its own chunks, but it returned ticket 10")
 
 
 class Silent(bt.executors.ThreadExecutor):

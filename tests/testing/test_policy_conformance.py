@@ -81,8 +81,8 @@ def test_a_description_that_is_no_json_fails():
     class Odd(Faulty):
         word: Any = None
 
-    fail(Odd(word={1, 2}), "description", "numbers, words and lists")
-    fail(Odd(word=math.nan), "description", "numbers, words and lists")
+    fail(Odd(word={1, 2}), "description", "numbers, strings and lists")
+    fail(Odd(word=math.nan), "description", "numbers, strings and lists")
     fail(Odd(word=["a"]), "description", "must have a hash")
 
 
@@ -126,7 +126,7 @@ def test_sizes_and_options_that_change_fail():
             calls.append(arms)
             return 2 * arms + len(calls)
 
-    fail(Growing(), "contract", "the same at each call")
+    fail(Growing(), "contract", "the same whole number at each call")
 
     class Random(Faulty):
         def options(self, arms, dims, horizon):
@@ -158,11 +158,11 @@ def test_a_start_that_forgets_a_number_fails():
 
     Forgetful.start = staticmethod(start)
 
-    fail(Forgetful(), "memory", "leaves `total[0]` as it was")
+    fail(Forgetful(), "memory", "does not set `total[0]`")
 
 
 def test_a_policy_that_needs_a_reward_before_it_chooses_fails():
-    fail(Faulty(4), "no-reward-yet", "it returned -1 at step 3", "feedback may come late")
+    fail(Faulty(4), "no-reward-yet", "it returned -1 at step 3", "feedback may be late")
     fail(Faulty(5), "no-reward-yet", "NaN")
 
 
@@ -271,7 +271,7 @@ def make_shortcut(**changes):
     ("changes", "words"),
     [
         ({}, ("must pull the same arms", "regrets differ", "at parameters [")),
-        ({"is_bitwise_exact": False}, ("in law, but mean regrets differ", "narrow `is_valid`")),
+        ({"is_bitwise_exact": False}, ("must have the mean regrets of the plain loop", "narrow `is_valid`")),
         ({"is_valid": lambda options, row: False}, ("must be valid somewhere",)),
     ],
 )

@@ -91,7 +91,7 @@ def test_a_description_that_cannot_be_hashed_fails():
     ("members", "words"),
     [
         ({"rewards": "odd"}, "`rewards` must be one of 'real', 'unit', 'binary', but it is 'odd'"),
-        ({"names": ("a", "b")}, "must hold 3 different names"),
+        ({"names": ("a", "b")}, "must be 3 different names"),
         ({"reward": staticmethod(lambda instance, arm: 0.0)}, "`reward` must take (instance, arm, pull, step, stream)"),
         ({"options": lambda self: (np.random.default_rng().random(),)}, "the same numbers at each call"),
     ],
@@ -105,14 +105,14 @@ def test_instances_that_are_not_those_of_the_seed_fail():
     fail(
         change(sample=lambda self, size, rng: bt.kernel.Instances(loose.random((size, 3)))),
         "instances",
-        "must draw from `rng` alone",
+        "must draw only from `rng`",
     )
 
     def sample_globally(self, size, rng):
         random.random()
         return bt.kernel.Instances(rng.random((size, 3)))
 
-    fail(change(sample=sample_globally), "instances", "the generators that a whole process shares")
+    fail(change(sample=sample_globally), "instances", "the global generators of a process")
 
 
 def test_instances_that_remember_the_ones_before_fail():
@@ -126,7 +126,7 @@ def test_instances_that_remember_the_ones_before_fail():
         shift = 0.0 if first or len(seen) < 2 or seen[-2] <= means[0, 0] else 0.1
         return bt.kernel.Instances(means * 0.8 + shift)
 
-    fail(change(sample=sample), "instances", "in another order they are others")
+    fail(change(sample=sample), "instances", "in another order they are different")
 
 
 def test_a_sample_of_a_fixed_size_fails():
@@ -142,7 +142,7 @@ def test_rewards_with_randomness_of_their_own_fail():
     def reward(instance, arm, pull, step, stream):
         return float(random.random() < 0.5)
 
-    fail(change(reward=staticmethod(reward)), "rewards", "must draw from `stream` alone")
+    fail(change(reward=staticmethod(reward)), "rewards", "must draw only from `stream`")
 
 
 def test_rewards_of_another_kind_fail():

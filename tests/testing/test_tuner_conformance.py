@@ -53,8 +53,8 @@ def test_every_tuner_keeps_its_contract(name):
 def test_a_tuner_of_a_user_passes():
     found = bt.testing.check_tuner(Grid(), budget=200)
     assert found["contract"].finding == "`search` is a generator of (search_range, budget)"
-    assert found["budget-and-range"].finding.endswith("it refuses budgets up to 3 at least")
-    assert found.left_out == ("goal: without accepts_goal = True it is used with a budget only",)
+    assert found["budget-and-range"].finding.endswith("it rejects budgets up to 3, at least")
+    assert found.left_out == ("goal: without accepts_goal = True it is only used with a budget",)
 
 
 def test_what_is_no_tuner_is_refused():
@@ -67,7 +67,7 @@ def test_a_description_that_is_no_json_fails():
     class Odd(Grid):
         word: Any = field(default_factory=object)
 
-    fail(Odd(), "description", "numbers, words and lists")
+    fail(Odd(), "description", "numbers, strings and lists")
 
 
 def test_a_search_that_is_no_generator_of_the_right_arguments_fails():
@@ -119,7 +119,7 @@ def yield_a_pair(self, search_range, budget):
         (leave_the_range, "must keep to its range"),
         (answer_outside, "answered with"),
         (refuse_late, "before the first trial"),
-        (refuse_everything, "it refuses 1000 runs"),
+        (refuse_everything, "it rejects 1000 runs"),
         (answer_at_once, "it made none"),
         (yield_a_pair, "must yield Trial(values, size)"),
     ],
@@ -152,8 +152,8 @@ def test_a_search_with_randomness_of_its_own_fails():
         yield bt.tuners.Trial((value,), budget)
         return value
 
-    fail(change(search_loosely), "random-numbers", "a second time it makes other trials", "take `rng` as an argument")
-    fail(change(search_globally), "random-numbers", "the generators that a whole process shares")
+    fail(change(search_loosely), "random-numbers", "a second time it makes other trials", "add an argument `rng`")
+    fail(change(search_globally), "random-numbers", "the global generators of a process")
 
 
 def test_a_search_that_is_changed_by_another_one_fails():
@@ -166,7 +166,7 @@ def test_a_search_that_is_changed_by_another_one_fails():
         under_way.pop()
         return value
 
-    fail(change(search), "random-numbers", "while another search is under way it makes other trials")
+    fail(change(search), "random-numbers", "during another search it makes other trials")
 
 
 def test_a_search_that_does_not_stop_fails():

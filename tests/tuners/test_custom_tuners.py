@@ -45,7 +45,7 @@ def test_a_trial_with_wrong_sizes_is_an_error(size):
         (StrayingTuner((0.5,), 5, 7), "keep to its range, .* answered with 7"),
         (StrayingTuner((0.5,), 5, None), "keep to its range, .* answered with None"),
         (StrayingTuner((0.5,), 5, "x"), "keep to its range, .* answered with 'x'"),
-        (StrayingTuner((0.5, 0.6), 20, 0.5), "keep to its budget, but .* asked for 20 runs where 10 are left"),
+        (StrayingTuner((0.5, 0.6), 20, 0.5), "keep to its budget, but .* requested 20 runs and 10 are left"),
         (StrayingTuner((), 5, 0.5), "must make a trial before it answers"),
     ],
 )

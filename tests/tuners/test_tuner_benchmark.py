@@ -31,8 +31,8 @@ PULLS = Range("pulls", 3.0, 5000.0, 10.0, True, "log")
 
 
 @pytest.fixture(scope="module")
-def served():
-    return import_benchmark("served")
+def tuner_curves():
+    return import_benchmark("tuner_curves")
 
 
 @pytest.fixture(scope="module")
@@ -49,25 +49,25 @@ def import_benchmark(name):
         sys.path.remove(str(BENCHMARKS))
 
 
-def make_small_pool(served, among=UNIT, points=11, runs=40):
+def make_small_pool(tuner_curves, among=UNIT, points=11, runs=40):
     """A pool whose regrets identify their origin: width + instance / 1000."""
     values = np.array([among.scale_from_unit(unit) for unit in np.linspace(0, 1, points)])
-    return served.make_run_curve("small", among, values, np.arange(points)[:, None] + np.arange(runs) / 1000)
+    return tuner_curves.make_run_curve("small", among, values, np.arange(points)[:, None] + np.arange(runs) / 1000)
 
 
-def test_units_are_the_inverse_of_values(served):
+def test_units_are_the_inverse_of_values(tuner_curves):
     for among in (UNIT, Range("epsilon", 0.1, 0.7, 0.2, False, "linear"), Range("rate", 0.01, 10.0, 1.0, False, "log")):
         units = np.linspace(0, 1, 7)
         assert map_to_unit_interval(among, [among.scale_from_unit(unit) for unit in units]) == pytest.approx(units)
 
 
-def test_other_values_get_the_runs_of_the_nearest_one(served):
-    regrets = make_small_pool(served).answer_trial(Trial((0.0, 0.22, 0.96), (3, 4, 5)), np.random.default_rng(0))
+def test_other_values_get_the_runs_of_the_nearest_one(tuner_curves):
+    regrets = make_small_pool(tuner_curves).answer_trial(Trial((0.0, 0.22, 0.96), (3, 4, 5)), np.random.default_rng(0))
     assert [np.floor(row).tolist() for row in regrets] == [[0] * 3, [2] * 4, [10] * 5]
 
 
-def test_values_with_one_size_share_instances(served):
-    pool = make_small_pool(served)
+def test_values_with_one_size_share_instances(tuner_curves):
+    pool = make_small_pool(tuner_curves)
     shared = pool.answer_trial(Trial((0.1, 0.5), 30), np.random.default_rng(0))
     assert shared.shape == (2, 30)
     assert shared[0] - 1 == pytest.approx(shared[1] - 5)
@@ -80,22 +80,24 @@ def compute_mean_regret(units):
     return 350 * units**1.1 + 400 * np.exp(-units / 0.08)
 
 
-def test_smoothing_keeps_a_curve_and_its_lowest_point(served):
+def test_smoothing_keeps_a_curve_and_its_lowest_point(tuner_curves):
     units, curve = UNIT_POINTS, compute_mean_regret(UNIT_POINTS)
     smooth = build_smoother(units, curve) @ curve
     near = curve < 1.3 * curve.min()
     assert smooth[near] == pytest.approx(curve[near], rel=0.002)
-    assert served.compute_excess(units, curve, units[[smooth.argmin()]])[0] < 0.01
+    assert tuner_curves.compute_excess(units, curve, units[[smooth.argmin()]])[0] < 0.01
 
 
-def test_smoothing_has_small_errors_with_noise(served):
+def test_smoothing_has_small_errors_with_noise(tuner_curves):
     units, curve, rng = UNIT_POINTS, compute_mean_regret(UNIT_POINTS), np.random.default_rng(3)
     answers = np.array([0.15, 0.2, 0.25, 0.3])
     deviations, errors = [], []
     for _ in range(20):
         regrets = curve[:, None] + 2 * curve[:, None] * rng.standard_normal((len(units), 1000))
-        pool = served.make_run_curve("steep", UNIT, units, regrets)
-        deviations.append(pool.compute_excess(answers).mean() - served.compute_excess(units, curve, answers).mean())
+        pool = tuner_curves.make_run_curve("steep", UNIT, units, regrets)
+        deviations.append(
+            pool.compute_excess(answers).mean() - tuner_curves.compute_excess(units, curve, answers).mean()
+        )
         errors.append(pool.compute_own_error(answers))
     assert abs(np.mean(deviations)) < 4 * np.std(deviations) / 20**0.5 + 0.5  # the minimum of a noisy curve is too low
     assert np.std(deviations) / 2 < np.mean(errors) < 2 * np.std(deviations)
@@ -112,17 +114,17 @@ def test_mean_curves_in_lock_step_are_independent():
     assert all_curves == pytest.approx(np.array(single_curves), rel=1e-6)
 
 
-def test_searches_in_lock_step_have_the_law_of_single_ones(served, tuners):
-    bowl, rng = served.make_bowl(0.3), np.random.default_rng(1)
+def test_searches_in_lock_step_have_the_law_of_single_ones(tuner_curves, tuners):
+    bowl, rng = tuner_curves.make_bowl(0.3), np.random.default_rng(1)
     lockstep = bowl.compute_excess(tuners.tune_two_part(bowl, 50, 400, rng))
     single = bowl.compute_excess(np.array([run_single_tuner(TwoPart(), bowl, 50, rng) for _ in range(150)]))
     assert abs(lockstep.mean() - single.mean()) < 4 * math.hypot(lockstep.std() / 400**0.5, single.std() / 150**0.5)
 
 
-def test_answers_on_a_log_scale_are_found(served, tuners):
+def test_answers_on_a_log_scale_are_found(tuner_curves, tuners):
     values = np.array([PULLS.scale_from_unit(unit) for unit in UNIT_POINTS])
     means = 20 + 10 * np.log(values / 100) ** 2
-    pool = served.make_run_curve(
+    pool = tuner_curves.make_run_curve(
         "pulls", PULLS, values, means[:, None] + np.random.default_rng(0).standard_normal((171, 500))
     )
     lowest = float(map_to_unit_interval(PULLS, 100.0))
@@ -137,8 +139,8 @@ def test_halving_has_the_finest_grid_that_its_budget_allows(tuners):
     )
 
 
-def test_statements_are_compared_with_the_truth(served, tuners):
-    bowl = served.make_bowl(0.2)
+def test_statements_are_compared_with_the_truth(tuner_curves, tuners):
+    bowl = tuner_curves.make_bowl(0.2)
     outcome = tuners.check_statements(bowl, 200, 40, 0)
     assert outcome.statements.gap_holds > 75
     assert 0 < outcome.statements.best_width < 1

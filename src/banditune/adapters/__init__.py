@@ -1,4 +1,4 @@
-"""Policies of other libraries, and tuned values for them."""
+"""Adapters: policies of other libraries in this package, and tuned values for other libraries."""
 
 from banditune.core.lazy_names import attach_stub
 

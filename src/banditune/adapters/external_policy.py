@@ -22,7 +22,7 @@ def _refuse_scalar_call(*_: Any) -> Any:
 
 @dataclass(frozen=True)
 class ExternalPolicy(Policy):
-    """A policy that is an object of another library; `wrap_policy` makes it.
+    """A policy that is an object of another library, made by `wrap_policy`.
 
     A new object is made for every run.
 
@@ -33,13 +33,13 @@ class ExternalPolicy(Policy):
     parameters : tuple of Parameter
         Its parameters.
     factory : callable
-        Returns a new object with methods that select an arm and take a reward.
+        Returns a new object with methods that select an arm and accept a reward.
     select_method : str, optional
         The name of the method that selects an arm; a usual name by default.
     update_method : str, optional
-        The name of the method that takes an arm and its reward; a usual name by default.
+        The name of the method that accepts an arm and its reward; a usual name by default.
     rewards : {"real", "unit", "binary"}
-        The rewards that the object can learn from: any, in [0, 1], or 0 and 1.
+        The rewards that the object supports: any, in [0, 1], or 0 and 1.
     """
 
     name: str
@@ -61,7 +61,7 @@ class ExternalPolicy(Policy):
         Parameters
         ----------
         spec : SimulationSpec
-            What is simulated.
+            The spec of the simulation.
         """
         from banditune.adapters.external_simulator import ExternalSimulator
 
@@ -77,10 +77,9 @@ def wrap_policy(
     update: str | None = None,
     rewards: str = "real",
 ) -> ExternalPolicy:
-    """Wrap a policy of another library, or any object with methods that select an arm and take its reward.
+    """Wrap a policy of another library, or any object with methods that select an arm and accept its reward.
 
-    Such policies run in worker processes, at the speed of their own Python. MABWiser's and River's objects need no
-    method names.
+    Such policies run as Python code, in worker processes. MABWiser's and River's objects need no method names.
 
     Parameters
     ----------
@@ -92,22 +91,22 @@ def wrap_policy(
     name : str, optional
         The name of the policy in results; the name of `make` by default.
     select : str, optional
-        The method that returns an arm, a number from 0. By default a usual name is taken, such as `select_arm` or
+        The method that returns an arm, a number from 0. By default a usual name is used, such as `select_arm` or
         `predict`.
     update : str, optional
-        The method that takes an arm and its reward. By default a usual name is taken, such as `update` or `learn`.
+        The method that accepts an arm and its reward. By default a usual name is used, such as `update` or `learn`.
     rewards : {"real", "unit", "binary"}
-        The rewards that the object can learn from: any, in [0, 1], or 0 and 1.
+        The rewards that the object supports: any, in [0, 1], or 0 and 1.
 
     Returns
     -------
     ExternalPolicy
-        A policy for `tune`, `simulate`, `compare` and the other verbs. It cannot be deployed.
+        A policy for functions such as `tune`, `simulate` and `compare`. It cannot be deployed.
 
     Raises
     ------
     InvalidRequest
-        If `make` or `parameters` cannot be used, or the arguments of `make` are others.
+        If `make` or `parameters` cannot be used, or `make` has other arguments.
 
     Examples
     --------

@@ -92,7 +92,7 @@ class ExternalSimulator:
         """Make a new object, and return its two methods."""
         spec, policy = self.spec, self.spec.policy
         context = dict(zip(CONTEXT_ARGUMENTS, (spec.problem.arms, spec.horizon, seed), strict=True))
-        # Without parameters, the row still holds one number, which is not used.
+        # Without parameters, the row still has one number, which is not used.
         row = params[: len(policy.parameters)]
         named = {parameter.name: float(value) for parameter, value in zip(policy.parameters, row, strict=True)}
         named = {p.name: round(named[p.name]) if p.integer else named[p.name] for p in policy.parameters}
@@ -106,13 +106,13 @@ class ExternalSimulator:
         if instance is self.last_object:
             raise SimulationError(
                 f"`make` of the policy {policy.name!r} must return a new object for every run, but it returned the same "
-                "one again, which knows what it learned in another run; create the object within `make`."
+                "one again, with the data of another run; create the object within `make`."
             )
         self.last_object = instance
         return find_methods(instance, spec.problem.arms, policy.select_method, policy.update_method)  # type: ignore[attr-defined]
 
     def select_arm(self, select: Any, run: int, step: int, params: FloatArray) -> int:
-        """Return the arm that an object selects, or raise `SimulationError` if it is none."""
+        """Return the arm that an object selects, or raise `SimulationError` if it is not a valid arm."""
         try:
             selected = select()
         except Exception as error:
@@ -144,7 +144,7 @@ class ExternalSimulator:
         return f"{describe_spec(self.spec)} failed to {action} ({cause}) {self.describe_position(run, step, params)}."
 
     def describe_position(self, run: int, step: int, params: FloatArray) -> str:
-        """Describe where to find a step again."""
+        """Describe the run and the step, so that they can be repeated."""
         return (
             f"at step {step} of run {run} with parameters {params.tolist()} (seed={self.spec.seed}, "
             f"horizon={self.spec.horizon})"
@@ -152,7 +152,7 @@ class ExternalSimulator:
 
 
 class RewardSource:
-    """The rewards of one run, by arm and pull. They are drawn ahead if they do not depend on the step."""
+    """The rewards of one run, by arm and pull. They are predrawn if they do not depend on the step."""
 
     def __init__(self, simulator: ExternalSimulator, means: FloatArray, key: tuple[int, int], kind: int) -> None:
         self.simulator, self.means, self.key = simulator, means, key
@@ -174,9 +174,9 @@ class RewardSource:
 
 @contextlib.contextmanager
 def seed_generators(key: tuple[int, int], noise: int) -> Any:
-    """Yield the seed of a run. Within the context, the global generators of Python and NumPy start from it too."""
+    """Yield the seed of a run. In this context, the global generators of Python and NumPy start from it, too."""
     seed = (key[0] ^ (noise * 0x9E3779B9)) & 0x7FFFFFFF
-    # One run at a time: threads would draw from the global generators in any order. Python gains nothing from threads.
+    # There is one run at a time, because threads would draw from the global generators in any order.
     with GENERATOR_LOCK:
         before, numpy_before = random.getstate(), np.random.get_state()
         random.seed(seed)

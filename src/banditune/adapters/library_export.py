@@ -1,4 +1,4 @@
-"""Exports a tuned value to the same policy in another library, with notes on what differs there."""
+"""Exports a tuned value to the same policy in another library, with notes on differences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from banditune.core.request_errors import make_name_error
 from banditune.results.tuning_results import ExportedPolicy, Tuning
 
 ExportRule = Callable[[Mapping[str, Any], float, int], tuple[str, str, float, bool, str]]
-"""Maps a policy's options, its tuned value and the horizon to (code, parameter, value, is_same_rule, notes)."""
+"""A function from a policy's options, its tuned value and the horizon to (code, parameter, value, is_same_rule, notes)."""
 
 
 EVERY_ARM_NOTE = "It must be given one reward of every arm before its first decision."
@@ -36,7 +36,7 @@ def export_params(tuning: Tuning, library: str) -> ExportedPolicy:
     Returns
     -------
     ExportedPolicy
-        The code that makes the policy there, its parameter, and what differs.
+        The code that makes the policy there, its parameter, and notes on differences.
 
     Raises
     ------
@@ -58,15 +58,15 @@ def export_params(tuning: Tuning, library: str) -> ExportedPolicy:
     entry = EXPORT_RULES[library].get(str(config.get("name")))
     if entry is None:
         raise InvalidRequest(
-            f"a policy that {library} has too must be exported, but it has none like {config.get('name')!r}; "
+            f"only policies that {library} has, too, can be exported, but it has none like {config.get('name')!r}; "
             f"it has {', '.join(EXPORT_RULES[library])}. Its own policies can be tuned with bt.wrap_policy(...).",
             argument="library",
             code="unsupported",
         )
     if OWN_CODE_KEY in config:
         raise InvalidRequest(
-            f"a policy of this package must be exported, but {config.get('name')!r} is your own ({config[OWN_CODE_KEY]}); "
-            "its equivalent in another library is not known.",
+            f"only policies of this package can be exported, but {config.get('name')!r} is your own "
+            f"({config[OWN_CODE_KEY]}); its equivalent in another library is not known.",
             argument="library",
             code="unsupported",
         )
@@ -82,9 +82,9 @@ def explain_step_logarithm(horizon: int) -> str:
     step = max(2, horizon // 100)
     share = math.sqrt(math.log(step) / math.log(horizon)) if horizon > 2 else 1.0
     return (
-        f"Its width has the logarithm of the step, the tuned one that of the horizon, {horizon:,}. The two are equal at "
-        f"the last step. Before that the other library's is narrower, {share:.0%} of it at step {step:,}, so it explores "
-        "less at first. For the best value there, tune 'ucb1-step', which has the same index."
+        f"Its width has the logarithm of the step, the tuned one that of the horizon, {horizon:,}. They are equal at the "
+        f"last step. Before, the width in the other library is smaller, {share:.0%} of the tuned one at step {step:,}, so "
+        "it explores less in the first steps. For the best value there, tune 'ucb1-step', which has the same index."
     )
 
 
@@ -137,7 +137,7 @@ def export_river_epsilon_greedy(
 
 
 def make_thompson_rule(code: str) -> ExportRule:
-    """Make the rule for Thompson sampling in a library where it has no parameter."""
+    """Make the rule for Thompson sampling in a library in which it has no parameter."""
 
     def export(config: Mapping[str, Any], value: float, horizon: int) -> tuple[str, str, float, bool, str]:
         prior = [list(map(float, pair)) for pair in np.atleast_2d(np.array(config.get("prior", (1, 1)), float))]
@@ -153,7 +153,7 @@ def make_thompson_rule(code: str) -> ExportRule:
         notes = (
             "The same rule."
             if is_same_rule
-            else (f"It has no width: it samples as gamma = 1 does, not as {value:.4g}, so the gain of tuning is lost.")
+            else (f"It has no width: it samples as with gamma = 1, not {value:.4g}, so the gain of tuning is lost.")
         )
         return code, "", math.nan, is_same_rule, notes
 

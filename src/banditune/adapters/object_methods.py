@@ -1,4 +1,4 @@
-"""Finds the methods by which an object of another library selects an arm and takes a reward."""
+"""Finds the methods of an object of another library that select an arm and accept a reward."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SELECT_METHOD_NAMES = ("select_arm", "select", "choose", "act", "pull", "get_arm
 
 
 UPDATE_METHOD_NAMES = ("update", "learn", "observe", "tell", "reward", "partial_fit")
-"""Usual names of these methods, the most common first."""
+"""The usual names of these methods, the most common first."""
 
 
 SelectMethod = Callable[[], Any]
@@ -21,7 +21,7 @@ UpdateMethod = Callable[[int, float], Any]
 
 
 def find_methods(obj: Any, arms: int, select: str | None, update: str | None) -> tuple[SelectMethod, UpdateMethod]:
-    """Return two functions: one selects an arm, one takes an arm and its reward."""
+    """Return two functions: one selects an arm, the other accepts an arm and its reward."""
     kind = type(obj).__module__.partition(".")[0]
     if select is None and update is None and kind == "mabwiser":
         return wrap_mabwiser(obj, arms)
@@ -48,7 +48,7 @@ def find_method(obj: Any, argument: str, requested: str | None, usual_names: tup
 
 
 def wrap_mabwiser(obj: Any, arms: int) -> tuple[SelectMethod, UpdateMethod]:
-    """Wrap a MABWiser object, which needs data before it predicts: one pull of every arm, then a fit."""
+    """Wrap a MABWiser object. It needs data before it can predict, so every arm is pulled once, and then it is fitted."""
     first: list[tuple[int, float]] = []
 
     def select() -> Any:

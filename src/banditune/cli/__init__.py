@@ -1,4 +1,4 @@
-"""The command line: parse, call, print."""
+"""The command line: commands parse their options, call the public functions and print the results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ for _commands in ("study", "log", "deployment", "exact", "inspect", "paper"):  #
 
 
 def format_usage_error(error: Any) -> str:
-    """Write a usage error with the names of options. The message of a wrong value comes from its parser."""
+    """Format a usage error with the names of options. The message of a wrong value is that of its parser."""
     message = str(error.format_message())
     flags = sorted(getattr(getattr(error, "param", None), "opts", ()), key=len)
     if flags and error.message.startswith("must be "):
@@ -42,8 +42,8 @@ def format_usage_error(error: Any) -> str:
 def main() -> None:
     """Run the command line.
 
-    It ends with 0 done, 1 a policy or problem failed, 2 a request that cannot be served, 130 interrupted, 141 a closed
-    pipe, 143 SIGTERM.
+    The exit status is 0 after success, 1 if a policy or a problem failed, 2 for a request that cannot be served, 130 after
+    an interrupt, 141 for a closed pipe, and 143 after SIGTERM.
     """
     from banditune.core.errors import BanditTuneError, InvalidRequest, MissingDependency, StoreError
 
@@ -60,7 +60,7 @@ def main() -> None:
     except BrokenPipeError:
         exit_now(EXIT_PIPE_CLOSED)
     except SystemExit as error:
-        # Typer takes a reader that closes the pipe early, such as `head`, for a failure.
+        # For Typer it is a failure if a reader such as `head` closes the pipe early.
         if isinstance(error.__context__, BrokenPipeError):
             exit_now(EXIT_PIPE_CLOSED)
         raise
@@ -74,7 +74,7 @@ def main() -> None:
     except Exception as error:
         if not hasattr(error, "format_message"):
             raise
-        # A group without a command is no mistake: it prints its help.
+        # A group without a command prints its help, which is not an error.
         if type(error).__name__ == "NoArgsIsHelpError":
             typer.echo(error.format_message())
             sys.exit(0)

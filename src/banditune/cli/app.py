@@ -15,10 +15,10 @@ CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Any])
 
 
 class CheckedCommand(TyperCommand):
-    """A command that checks its files, and refuses a second policy.
+    """A command that checks its files, and accepts only one policy.
 
-    If an option is given twice, the last one wins. But `compare` takes several policies. So other commands report an error
-    if there is more than one.
+    If an option is given twice, the last one wins. `compare` accepts several policies, so for other commands more than one
+    policy is an error.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Records the command line in results that depend on files: problems in files, columns of logs."""
+"""Records the command line in results that depend on files, such as problems in files or columns of logs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 import typer
 
 FILE_PATTERN = re.compile(r"^(.*\.toml|.*?\.py)(?::.*)?$|^.*?file=([^,]*).*$")
-"""Matches FILE.toml, FILE.py:NAME, and the option file=FILE of a problem."""
+"""The pattern of FILE.toml, FILE.py:NAME, and the option file=FILE of a problem."""
 
 
 WRITTEN_FILE_OPTIONS = ("output", "save", "plot", "markdown", "latex")
-"""Options that name a file to write."""
+"""The options for a file to write."""
 
 
 RESULT_NEUTRAL_OPTIONS = (
@@ -35,7 +35,7 @@ RESULT_NEUTRAL_OPTIONS = (
 
 
 def record_command(result: Any, context: typer.Context) -> Any:
-    """Return the result with its command line, if that names a file whose content the result does not hold."""
+    """Return the result with its command line, if that names a file whose content is not in the result."""
     from banditune.results.log_results import Backtest, FittedProblem
 
     values = {parameter.name: context.params[parameter.name] for parameter in iterate_typed_parameters(context)}
@@ -70,7 +70,7 @@ def check_files_distinct(context: typer.Context) -> None:
             continue
         if path.resolve() in input_files:
             raise InvalidRequest(
-                f"--{name} must name another file than those that the command reads, or writes besides, but got "
+                f"--{name} must be another file than those that the command reads or also writes, but got "
                 f"{str(path)!r} twice.",
                 argument=name,
                 code="conflict",
@@ -92,7 +92,7 @@ def iterate_typed_parameters(context: typer.Context) -> Iterator[Any]:
 
 
 def iterate_files(value: Any) -> Iterator[Path]:
-    """Yield the files that a value names, or that a policy or a problem comes from."""
+    """Yield the files in the value of an option, such as those of a policy or a problem."""
     if isinstance(value, list | tuple):
         for item in value:
             yield from iterate_files(item)
@@ -103,7 +103,7 @@ def iterate_files(value: Any) -> Iterator[Path]:
 
 
 def iterate_command_words(parameter: Any, value: Any) -> Iterator[str]:
-    """Yield the words of an option or argument as it is typed."""
+    """Yield the words of an option or an argument on the command line."""
     if parameter.name in RESULT_NEUTRAL_OPTIONS:
         return
     flag = next((flag for flag in parameter.opts if flag.startswith("--")), None)

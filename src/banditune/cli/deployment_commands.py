@@ -45,7 +45,7 @@ def deploy(
     check_writable(output)
     if output.exists():
         raise InvalidRequest(
-            f"a new state must not overwrite an existing file, but {str(output)!r} exists; move it away.",
+            f"a new state must not overwrite an existing file, but {str(output)!r} exists; move this file first.",
             argument="output",
             code="cannot-write",
         )
@@ -70,14 +70,14 @@ def deploy(
 
 
 def print_warnings(caught: Iterable[warnings.WarningMessage]) -> None:
-    """Print warnings of Python as other commands print theirs."""
+    """Print warnings of Python in the form of other warnings."""
     for warning in caught:
         print_to_stderr(f"warning: {warning.message}")
 
 
 @app.command(short_help="Convert a tuned parameter for another library.")
 def export(result: SavedTuningArgument, to: LibraryOption) -> None:
-    """Convert the parameter of a tuned policy for another library, and list what differs there."""
+    """Convert the parameter of a tuned policy for another library, and list the differences."""
     from banditune.core.errors import InvalidRequest
     from banditune.results.result_record import load_result
     from banditune.results.tuning_results import Tuning
@@ -85,7 +85,7 @@ def export(result: SavedTuningArgument, to: LibraryOption) -> None:
     tuning = load_result(result)
     if not isinstance(tuning, Tuning):
         raise InvalidRequest(
-            f"a tuning must be exported, but {str(result)!r} holds a {type(tuning).__name__}.",
+            f"only a tuning can be exported, but {str(result)!r} contains a {type(tuning).__name__}.",
             argument="result",
             code="wrong-type",
         )
@@ -116,7 +116,7 @@ def update(
     reward: Annotated[float, typer.Argument(parser=parse_number, help="Its reward.")],
     policy: PolicyAgainOption = None,
 ) -> None:
-    """Learn a reward."""
+    """Update the policy for a reward."""
     deployed = load_deployed(state, policy)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -132,7 +132,7 @@ def drop(
     pulls: Annotated[int, typer.Option(parser=parse_integer, help="Number of pulls.")] = 1,
     policy: PolicyAgainOption = None,
 ) -> None:
-    """Drop pending rewards of an arm. These pulls then count as if they had not been made."""
+    """Drop pending rewards of an arm. These pulls no longer count."""
     deployed = load_deployed(state, policy)
     deployed.drop_pending(deployed.find_arm(arm), pulls)
     deployed.save(state)
@@ -142,10 +142,12 @@ def drop(
 def add(
     state: StateArgument,
     name: Annotated[str, typer.Argument(help="The new arm's name.")],
-    features: Annotated[str | None, typer.Option(metavar="A,B,...", help="Its features, where arms have some.")] = None,
+    features: Annotated[
+        str | None, typer.Option(metavar="A,B,...", help="Its features, if arms have features.")
+    ] = None,
     policy: PolicyAgainOption = None,
 ) -> None:
-    """Add an arm that has no rewards yet."""
+    """Add an arm without rewards."""
     from banditune.core.parsing import parse_value
 
     deployed = load_deployed(state, policy)

@@ -16,7 +16,7 @@ SavedResultArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A tun
 SavedTuningArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A tuning that -o wrote.")]
 
 
-StateFileOption = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Where the state goes.")]
+StateFileOption = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="The file for the state.")]
 
 
 StateArgument = Annotated[
@@ -25,7 +25,7 @@ StateArgument = Annotated[
 
 
 PolicyAgainOption = Annotated[
-    str | None, typer.Option("--policy", metavar="NAME", help="The policy again, if it is your own or uses a table.")
+    str | None, typer.Option("--policy", metavar="NAME", help="The policy, if it is your own or uses a table.")
 ]
 
 
@@ -34,6 +34,6 @@ PendingOption = Annotated[
     typer.Option(
         metavar="ignore|mean",
         show_default="the policy's own",
-        help="How pulls without a reward count so far: not, or with the arm's mean.",
+        help="Pulls without a reward count not at all, or with the arm's mean.",
     ),
 ]

@@ -1,4 +1,4 @@
-"""The commands `exact`: values that are computed rather than simulated."""
+"""The commands `exact`, which compute values without simulation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ app.add_typer(exact_group, name="exact")
 
 
 def format_steps_done(done: int, total: int) -> str:
-    """Write the progress in steps."""
+    """Format the progress in steps."""
     return f"{done:,} of {total:,} steps"
 
 
@@ -48,7 +48,7 @@ def optimum(
     json: JsonOption = False,
     output: OutputOption = None,
 ) -> None:
-    """Compute the regret of the best possible policy: two Bernoulli arms, or a mixture of a few instances."""
+    """Compute the regret of the best possible policy, for two Bernoulli arms or a mixture of a few instances."""
     from banditune.study import exact_values
 
     parsed_problem, steps = parse_problem_and_horizon(
@@ -107,15 +107,13 @@ def bound(
     arms: ArmsOption = None,
     prior: PriorOption = None,
     names: NamesOption = None,
-    runs: Annotated[
-        int, typer.Option(parser=parse_integer, help="Instances on which sampled bounds are computed.")
-    ] = 1000,
+    runs: Annotated[int, typer.Option(parser=parse_integer, help="Instances for sampled bounds.")] = 1000,
     seed: SeedOption = 0,
-    confidence: Annotated[float, typer.Option(parser=parse_share, help="How sure the bound must be.")] = 0.95,
+    confidence: Annotated[float, typer.Option(parser=parse_share, help="Probability that the bound holds.")] = 0.95,
     json: JsonOption = False,
     output: OutputOption = None,
 ) -> None:
-    """Compute a lower bound on the regret of every policy: Bernoulli or Gaussian arms, any number, any horizon."""
+    """Compute a lower bound on the regret of every policy, for any number of Bernoulli or Gaussian arms and any horizon."""
     from banditune.study import exact_values
 
     parsed_problem, steps = parse_problem_and_horizon(problem, horizon, arms=arms, prior=prior, names=names)
@@ -136,7 +134,7 @@ def gittins(
     discount: DiscountOption = None,
     prior: Annotated[str, typer.Option(metavar="A,B", help="Beta prior of the mean reward.")] = "1,1",
 ) -> None:
-    """Compute the Gittins index of a Bernoulli arm: the price of a pull at which it just breaks even."""
+    """Compute the Gittins index of a Bernoulli arm: the highest price of a pull at which it breaks even."""
     from banditune.core.parsing import parse_value
     from banditune.exact.gittins import compute_gittins_index
 

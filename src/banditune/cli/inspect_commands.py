@@ -47,9 +47,9 @@ def report(
     unit: UnitOption = "",
     per: PerOption = None,
 ) -> None:
-    """Write a report on saved results, or on all that a store holds: one HTML file, figures, LaTeX or Markdown.
+    """Write a report on saved results or on a store: one HTML file, figures, LaTeX or Markdown.
 
-    With --unit, the report begins with a summary: what tuning gains in that unit, and what the tuned parameter does.
+    With --unit, the report begins with a summary: the gain of tuning in that unit, and the meaning of the tuned parameter.
     """
     from banditune.core.errors import InvalidRequest
     from banditune.reports.report_files import ReportFiles, ReportOptions, write_report_files
@@ -109,17 +109,17 @@ def load_summaries(path: Path) -> list[Any]:
     return list(load_store_summaries(path, list_parameter_names))
 
 
-@app.command(short_help="Explain what the numbers assume.")
+@app.command(short_help="Explain the assumptions behind the numbers.")
 def explain(topic: TopicArgument = "assumptions") -> None:
-    """Explain what the numbers assume: each assumption, what happens if it fails, and what to do."""
+    """Explain the assumptions behind the numbers, the effect if one is wrong, and what to do."""
     from banditune.core.pages import explain as page
 
     typer.echo(page(topic).rstrip())
 
 
-@app.command(short_help="Check what this machine has, and what works.")
+@app.command(short_help="Check the installation and this machine.")
 def doctor(device: RequiredDeviceOption = "auto", json: JsonOption = False) -> None:
-    """Check what this machine has, what works, and what to install."""
+    """Check the installation and this machine, with advice on missing parts."""
     from banditune.reports.plain_text import format_environment_check
     from banditune.study.environment_check import examine_environment
     from banditune.study.requests import build_spec
@@ -177,7 +177,7 @@ def examples(names: ExampleNames = None, output: ExamplesFolderOption = None) ->
             typer.echo(f"wrote {path}")
         return
     if names:
-        raise make_argument_error("output", "missing", "must name a folder for the examples, but got none.")
+        raise make_argument_error("output", "missing", "must be a folder for the examples, but got none.")
     descriptions = list_examples()
     width = max(map(len, descriptions))
     for name, about in descriptions.items():
@@ -193,7 +193,7 @@ app.add_typer(store_group, name="store")
 
 @store_group.command("show")
 def show_store(file: StoreArgument, json: JsonOption = False) -> None:
-    """Show what was simulated, and how many runs."""
+    """Show the stored simulations and their numbers of runs."""
     from banditune.reports.plain_text import format_store_listing
     from banditune.storage.store_tables import read_overview
 

@@ -36,7 +36,7 @@ from banditune.cli.specs import parse_policy
 from banditune.cli.vocabulary import write_for_command_line
 
 
-@app.command(short_help="Fit a problem to past logs, to tune on.")
+@app.command(short_help="Fit a problem to past logs, for tuning.")
 @expand_groups
 def fit(
     context: typer.Context,
@@ -149,5 +149,5 @@ def backtest(
 
 
 def format_rows_read(done: int, total: int) -> str:
-    """Write the progress in rows."""
+    """Format the progress in rows."""
     return f"{done:,} rows"

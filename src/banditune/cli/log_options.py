@@ -23,12 +23,12 @@ ArmColumnOption = Annotated[str | None, typer.Option("--arm", metavar="COLUMN", 
 
 
 RewardColumnOption = Annotated[
-    str | None, typer.Option("--reward", metavar="COLUMN", help="Column of the rewards, where a row is a decision.")
+    str | None, typer.Option("--reward", metavar="COLUMN", help="Column of the rewards, if a row is a decision.")
 ]
 
 
 PullsColumnOption = Annotated[
-    str | None, typer.Option("--pulls", metavar="COLUMN", help="Column of pulls, where a row is an arm of a campaign.")
+    str | None, typer.Option("--pulls", metavar="COLUMN", help="Column of pulls, if a row is an arm of a campaign.")
 ]
 
 
@@ -38,7 +38,7 @@ SuccessesColumnOption = Annotated[
 
 
 PropensityColumnOption = Annotated[
-    str | None, typer.Option("--propensity", metavar="COLUMN", help="Column of propensities; checked, not needed.")
+    str | None, typer.Option("--propensity", metavar="COLUMN", help="Column of propensities, which are only checked.")
 ]
 
 
@@ -49,13 +49,13 @@ FeatureColumnsOption = Annotated[
 
 RewardKindOption = Annotated[
     str | None,
-    typer.Option("--rewards", metavar="binary|unit|real", help="What rewards are: rows that are not are bad."),
+    typer.Option("--rewards", metavar="binary|unit|real", help="The kind of rewards. Rows with others are bad."),
 ]
 
 
 BlankRewardOption = Annotated[
     float | None,
-    typer.Option("--blank", metavar="NUMBER", parser=parse_number, help="What an empty reward stands for, such as 0."),
+    typer.Option("--blank", metavar="NUMBER", parser=parse_number, help="The value of an empty reward, such as 0."),
 ]
 
 
@@ -64,7 +64,7 @@ SkipBadOption = Annotated[bool, typer.Option("--skip-bad", help="Leave out rows 
 
 @dataclass(frozen=True)
 class LogReadingOptions(OptionGroup):
-    """How logs are read: the arguments of `read_logs` as options."""
+    """Options for reading logs: the arguments of `read_logs`."""
 
     campaign: CampaignColumnOption = None
     arm: ArmColumnOption = None
@@ -90,7 +90,7 @@ ModelOption = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="auto, beta-binomial, gaussian, beta, linear, logistic, correlated, or campaigns (drawn again).",
+        help="auto, beta-binomial, gaussian, beta, linear, logistic, correlated, or campaigns (resampled).",
     ),
 ]
 
@@ -104,7 +104,7 @@ InterceptOption = Annotated[
     bool,
     typer.Option(
         "--intercept/--no-intercept",
-        help="Where arms have features: with one that is 1 for every arm, unless they hold a constant.",
+        help="If arms have features: add one that is 1 for every arm, unless they include a constant.",
     ),
 ]
 
@@ -122,7 +122,7 @@ SavedFitOption = Annotated[
 CampaignHorizonOption = Annotated[
     int | None,
     typer.Option(
-        "--horizon", show_default="the median campaign's", parser=parse_integer, help="Decisions in a campaign to come."
+        "--horizon", show_default="the median campaign's", parser=parse_integer, help="Decisions in a future campaign."
     ),
 ]
 
@@ -135,6 +135,9 @@ IntervalConfidenceOption = Annotated[
 TuningShareOption = Annotated[
     float,
     typer.Option(
-        "--share", metavar="50%", parser=parse_share, help="Share of campaigns to tune on; the others evaluate."
+        "--share",
+        metavar="50%",
+        parser=parse_share,
+        help="Share of campaigns for tuning; the others are for evaluation.",
     ),
 ]

@@ -1,4 +1,4 @@
-"""Groups of command-line options. Each option is declared once, and a command takes a group as one argument."""
+"""Groups of command-line options. Each option is declared once, and a group is one argument of a command."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class OptionGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class ProblemOptions(OptionGroup):
-    """Which problem, and for how many steps."""
+    """The problem and the horizon."""
 
     problem: ProblemOption
     horizon: HorizonOption = None
@@ -89,7 +89,7 @@ class OptionalProblemOptions(ProblemOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions(OptionGroup):
-    """How to search."""
+    """Settings of the search."""
 
     tuner: TunerOption = None
     validate: ValidateOption = None
@@ -112,7 +112,7 @@ class SearchOptions(OptionGroup):
 
 @dataclass(frozen=True, kw_only=True)
 class LimitOptions(OptionGroup):
-    """When a search ends, besides its budget."""
+    """Limits of a search, besides its budget."""
 
     precision: PrecisionOption = None
     confidence: ConfidenceOption = 0.95
@@ -122,7 +122,7 @@ class LimitOptions(OptionGroup):
 
 @dataclass(frozen=True, kw_only=True)
 class SimulationOptions(OptionGroup):
-    """What is simulated."""
+    """Settings of the simulation that change numbers."""
 
     regret: RegretOption = "expected"
     common_random_numbers: CommonRandomNumbersOption = True
@@ -137,7 +137,7 @@ class SimulationOptions(OptionGroup):
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(OptionGroup):
-    """Where and how simulations run."""
+    """Settings of the execution."""
 
     workers: WorkersOption = None
     executor: ExecutorOption = "threads"
@@ -154,7 +154,7 @@ class RunOptions(OptionGroup):
 
 @dataclass(frozen=True, kw_only=True)
 class IncludeOptions(OptionGroup):
-    """What a tuning computes besides its answer."""
+    """Choices for what a tuning computes besides its answer."""
 
     curve: CurveOption = False
     lower_bound: LowerBoundOption = None
@@ -169,7 +169,7 @@ class IncludeOptions(OptionGroup):
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions(OptionGroup):
-    """How the result is printed and saved."""
+    """Options for printing and saving the result."""
 
     json: JsonOption = False
     output: OutputOption = None
@@ -178,12 +178,12 @@ class OutputOptions(OptionGroup):
     strict: StrictOption = False
 
     def select_printing(self) -> dict[str, Any]:
-        """Return what `run_and_print` takes."""
+        """Return the arguments for `run_and_print`."""
         return {name: value for name, value in vars(self).items() if name != "strict"}
 
 
 def parse_lower_bound(requested: bool | None) -> tuple[Any, ...]:
-    """Return the words for `include` that --lower-bound or --no-lower-bound means."""
+    """Return the words for `include` of --lower-bound or --no-lower-bound."""
     return () if requested is None else ("lower_bound",) if requested else ("no_lower_bound",)
 
 
@@ -207,7 +207,7 @@ def expand_groups(command: Callable[..., None]) -> Callable[..., None]:
         for name, parameter in parameters.items()
         for option in (options[name].values() if name in groups else [parameter])
     ]
-    # Typer reads both.
+    # Typer reads both attributes.
     call_with_groups.__signature__ = Signature(  # type: ignore[attr-defined]
         [option.replace(kind=option.KEYWORD_ONLY) for option in flat]
     )

@@ -1,4 +1,4 @@
-"""Command-line options that several commands share."""
+"""Command-line options that several commands have."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PolicyOption = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help=f"Registered policy, e.g. ucb1, options as ucb1:noise=1 (else the problem's); {OWN_CODE_HINT}.",
+        help=f"Registered policy, e.g. ucb1, options as ucb1:noise=1 (default: the problem's); {OWN_CODE_HINT}.",
     ),
 ]
 
@@ -75,7 +75,7 @@ PriorOption = Annotated[
     str | None,
     typer.Option(
         metavar="A,B",
-        help="Prior of the mean rewards, one per arm as 'A,B;A,B;...'; of theta (mean, variance) where arms have features.",
+        help="Prior of the mean rewards, one per arm as 'A,B;A,B;...'; of theta (mean, variance) if arms have features.",
     ),
 ]
 
@@ -94,14 +94,12 @@ HorizonOption = Annotated[
 ]
 
 
-BudgetOption = Annotated[int, typer.Option(parser=parse_integer, help="Simulated runs that the search may spend.")]
+BudgetOption = Annotated[int, typer.Option(parser=parse_integer, help="Simulated runs of the search.")]
 
 
 OptionalBudgetOption = Annotated[
     int | None,
-    typer.Option(
-        "--budget", show_default="1000", parser=parse_integer, help="Simulated runs that the search may spend."
-    ),
+    typer.Option("--budget", show_default="1000", parser=parse_integer, help="Simulated runs of the search."),
 ]
 
 
@@ -115,7 +113,9 @@ PrecisionOption = Annotated[
 ]
 
 
-ConfidenceOption = Annotated[float, typer.Option(parser=parse_share, help="How sure the search must be of that.")]
+ConfidenceOption = Annotated[
+    float, typer.Option(parser=parse_share, help="Probability that this precision is reached.")
+]
 
 
 MaxRunsOption = Annotated[
@@ -123,7 +123,7 @@ MaxRunsOption = Annotated[
     typer.Option(
         show_default="100000",
         parser=parse_integer,
-        help="With --precision: runs after which the search ends in any case.",
+        help="With --precision: the largest number of runs of the search.",
     ),
 ]
 
@@ -136,7 +136,7 @@ MaxTimeOption = Annotated[
 ValidateOption = Annotated[
     int | None,
     typer.Option(
-        show_default="as many as it takes; compare: 1000",
+        show_default="as many as the gain needs; compare: 1000",
         parser=parse_integer,
         help="Fresh instances on which the answer is validated.",
     ),
@@ -158,7 +158,7 @@ RunsOption = Annotated[int, typer.Option(parser=parse_integer, help="Runs for ea
 
 
 ValuesOption = Annotated[
-    str | None, typer.Option(metavar="A,B,...", help="Parameter values; without them a grid, denser where it bends.")
+    str | None, typer.Option(metavar="A,B,...", help="Parameter values; by default a grid, denser at bends.")
 ]
 
 
@@ -207,7 +207,7 @@ RegretOption = Annotated[str, typer.Option(metavar="expected|realised", help="Wh
 
 
 CommonRandomNumbersOption = Annotated[
-    bool, typer.Option(help="Whether all parameter values meet the same reward noise on an instance.")
+    bool, typer.Option(help="Whether all parameter values have the same reward noise on an instance.")
 ]
 
 
@@ -229,7 +229,7 @@ TimeLimitOption = Annotated[
     typer.Option(
         metavar="SECONDS",
         parser=parse_number,
-        help="End the work if one chunk of it takes longer; child processes run it then.",
+        help="End the work if one chunk of it takes longer. With this limit it runs in child processes.",
     ),
 ]
 
@@ -237,9 +237,7 @@ TimeLimitOption = Annotated[
 ShortcutsOption = Annotated[bool, typer.Option(help="Use exact shortcuts where they apply.")]
 
 
-DeviceOption = Annotated[
-    str, typer.Option(metavar="cpu|gpu|auto", help="Where to compute; auto takes a GPU if there is one.")
-]
+DeviceOption = Annotated[str, typer.Option(metavar="cpu|gpu|auto", help="The device; auto uses a GPU if there is one.")]
 
 
 RequiredDeviceOption = Annotated[
@@ -247,7 +245,7 @@ RequiredDeviceOption = Annotated[
     typer.Option(
         "--device",
         metavar="cpu|gpu|auto",
-        help="What must work, or the exit code is 1; auto: a GPU only if one is there.",
+        help="The device that must work, or the exit status is 1; auto: a GPU only if there is one.",
     ),
 ]
 
@@ -256,14 +254,14 @@ LowerBoundOption = Annotated[
     bool | None,
     typer.Option(
         "--lower-bound/--no-lower-bound",
-        show_default="where it takes seconds",
-        help="Compute the lower bound under all policies.",
+        show_default="if it takes only seconds",
+        help="Compute the lower bound on the regret of every policy.",
     ),
 ]
 
 
 RobustnessOption = Annotated[
-    bool, typer.Option("--robustness", help="Compute the regret if another problem comes than was expected.")
+    bool, typer.Option("--robustness", help="Compute the regret on other problems than the expected one.")
 ]
 
 
@@ -285,7 +283,7 @@ TuningsOption = Annotated[int, typer.Option(parser=parse_integer, help="Tunings 
 
 
 RowsOption = Annotated[
-    str | None, typer.Option("--only", "--rows", metavar="A,B,...", help="Rows whose names hold one of these words.")
+    str | None, typer.Option("--only", "--rows", metavar="A,B,...", help="Rows whose names contain one of these words.")
 ]
 
 
@@ -305,7 +303,7 @@ PlotOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the 
 
 StoreOption = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Keep every regret in this file; what it holds is not simulated again."),
+    typer.Option(metavar="FILE", help="Write every regret to this file. Regrets in it are not simulated again."),
 ]
 
 
@@ -334,12 +332,14 @@ TitleOption = Annotated[str, typer.Option(help="The title of the page.")]
 
 
 UnitOption = Annotated[
-    str, typer.Option(metavar="WORD", help="What one reward is, e.g. clicks: begins with a summary of the gain in it.")
+    str,
+    typer.Option(metavar="WORD", help="Name of one reward, e.g. clicks. The report begins with the gain in this unit."),
 ]
 
 
 PerOption = Annotated[
-    int | None, typer.Option(metavar="DECISIONS", help="Decisions for which the summary gives gains. 1,000 by default.")
+    int | None,
+    typer.Option(metavar="DECISIONS", help="Decisions to which gains in the summary refer; 1,000 by default."),
 ]
 
 
@@ -400,7 +400,7 @@ StoreArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A store of 
 
 
 TableOption = Annotated[
-    Path, typer.Option("-o", "--output", metavar="FILE", help="Where to write it: .csv or .parquet.")
+    Path, typer.Option("-o", "--output", metavar="FILE", help="The file for the table: .csv or .parquet.")
 ]
 
 

@@ -23,7 +23,7 @@ from banditune.cli.options import (
 from banditune.cli.runner import run_with_progress
 
 
-@app.command(short_help="Repeat the paper's experiments, beside its numbers.")
+@app.command(short_help="Repeat the paper's experiments, and compare with its numbers.")
 def paper(
     runs: PaperRunsOption = 500,
     tunings: TuningsOption = 10_000,
@@ -37,7 +37,7 @@ def paper(
     output: OutputFolderOption = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Repeat the paper's experiments, each number beside the published one; exits with 1 if one differs too much."""
+    """Repeat the paper's experiments, with each published number. The exit status is 1 if one differs too much."""
     from banditune.paper.reproduction import reproduce
     from banditune.reports.paper_report import check_output_folder, write_paper_folder
     from banditune.study.settings import Run
@@ -63,5 +63,5 @@ def paper(
 
 
 def format_minutes(seconds: int) -> str:
-    """Write a duration."""
+    """Format a duration."""
     return f"{seconds} s" if seconds < 100 else f"{seconds / 60:.0f} min"

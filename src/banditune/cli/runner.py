@@ -16,7 +16,7 @@ from banditune.cli.vocabulary import write_for_command_line
 from banditune.core.messages import Message
 
 EXIT_STRICT = 3
-"""With --strict: a precision was not reached, or there is a notice."""
+"""The exit status with --strict if a precision was not reached or there is a notice."""
 
 
 EXIT_INTERRUPTED = 130
@@ -26,11 +26,11 @@ EXIT_TERMINATED = 143
 
 
 class Terminated(BaseException):
-    """SIGTERM was received, as from a cluster at the end of a job's time limit."""
+    """Raised if SIGTERM was received, for example from a cluster at the end of a job's time limit."""
 
 
 def install_sigterm_handler() -> None:
-    """Let SIGTERM end a command with a message, as Ctrl-C does."""
+    """End a command with a message after SIGTERM, as after Ctrl-C."""
 
     def handle_sigterm(*_: object) -> None:
         raise Terminated
@@ -53,8 +53,8 @@ def run_and_print(
 ) -> Any:
     """Do the work with a progress bar, then print and write the result.
 
-    The lines `before` and the `remarks` are printed before the result. Remarks are printed in any case, as warnings are,
-    but not those that are notes of the result. The `context` gives the command line, which some results record.
+    The lines `before` and the `remarks` are printed before the result. Like warnings, remarks are always printed, except
+    for those that are notes of the result. The `context` has the command line, which some results record.
     """
     from banditune.core.atomic_files import check_writable
 
@@ -81,7 +81,7 @@ def run_and_print(
             typer.echo(write_for_command_line(line))
         typer.echo(("\n" if before or remarks else "") + write_for_command_line(format_text(result)))
     if quiet or json:
-        # Notices are printed in any case, also with --quiet or --json.
+        # Notices are always printed, also with --quiet or --json.
         for line in notes:
             print_to_stderr(Message("note: {}", line))
         for line in (*remarks, *getattr(result, "notices", ())):
@@ -92,13 +92,13 @@ def run_and_print(
 
 
 def exit_if_strict(result: Any, strict: bool) -> None:
-    """Exit with status 3 if --strict was given and the result has notices or missed its precision."""
+    """Exit with status 3 if --strict was given and the result has notices or did not reach its precision."""
     if strict and (result.notices or getattr(result, "precision_reached", None) is False):
         raise typer.Exit(EXIT_STRICT)
 
 
 def format_runs_done(done: int, total: int) -> str:
-    """Write the progress in runs."""
+    """Format the progress in runs."""
     return f"{done:,} of {total:,} runs"
 
 
@@ -109,7 +109,7 @@ def run_with_progress(
     format_progress: Callable[[int, int], str] = format_runs_done,
     store: Path | None = None,
 ) -> Any:
-    """Work in a second thread, so that this one shows progress and receives Ctrl-C even while code is compiled."""
+    """Do the work in a second thread. This thread shows progress and receives Ctrl-C even while code is compiled."""
     import threading
 
     outcome: dict[str, Any] = {}
@@ -131,7 +131,7 @@ def run_with_progress(
         if store is None:
             raise
         bar.close()
-        advice = f"finished runs are in {store}, and the same command goes on from there"
+        advice = f"finished runs are in {store}, and the same command continues with them"
         word, code = (
             ("ended by SIGTERM", EXIT_TERMINATED) if isinstance(sign, Terminated) else ("interrupted", EXIT_INTERRUPTED)
         )
@@ -160,7 +160,7 @@ class ProgressBar:
         self.done, self.total = done, total
 
     def announce(self, line: str) -> None:
-        """Print a line on work that starts now, above the bar."""
+        """Print a line on work that is about to start, above the bar."""
         if self.quiet:
             return
         if self.progress_bar is not None:
@@ -185,7 +185,7 @@ class ProgressBar:
             )
             self.progress_bar = Progress(*columns, console=Console(stderr=True), transient=True)
             self.progress_bar.start()
-            self.progress_bar.add_task("getting ready (code and tables are made once)", total=None, runs="")
+            self.progress_bar.add_task("preparing (code and tables are made once)", total=None, runs="")
         if self.done or self.total:
             text = self.format_progress(self.done, self.total)
             doing = "simulating" if self.total else "reading"
@@ -198,7 +198,7 @@ class ProgressBar:
 
 
 def print_to_stderr(error: object, code: int = 0) -> int:
-    """Print a line on stderr, with options in place of arguments."""
+    """Print a line on stderr, with options instead of arguments."""
     line = " ".join(write_for_command_line(error).split())
     print(f"banditune: {line}", file=sys.stderr)
     return code

@@ -1,4 +1,4 @@
-"""Parses names and numbers on the command line to records."""
+"""Parses names and numbers of the command line."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ def parse_policy(name: str) -> Any:
 
     if "," in name and ":" not in name:
         raise InvalidRequest(
-            f"a policy must be one name, but got {name!r}; `banditune compare` takes several, each "
-            "with a --policy of its own.",
+            f"a policy must be one name, but got {name!r}; for `banditune compare` give --policy once for each policy.",
             argument="policy",
             code="invalid-request",
         )
@@ -76,7 +75,7 @@ def parse_problem_file(name: str, **options: Any) -> Any:
         return ProblemFile(make_from_spec("problem", name, PROBLEMS, Kind, values))
     if values:
         raise InvalidRequest(
-            f"a problem from a file takes no --{next(iter(values))}; write it into {name}.",
+            f"--{next(iter(values))} cannot be given with a problem from a file; write it into {name}.",
             argument=next(iter(values)),
             code="conflict",
         )

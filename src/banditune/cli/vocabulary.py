@@ -1,4 +1,4 @@
-"""The words of the command line: --max-time for the argument `max_time`, --model campaigns for model='campaigns'."""
+"""The vocabulary of the command line: --max-time for the argument `max_time`, --model campaigns for model='campaigns'."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from banditune.core.messages import Vocabulary, render_message
 
 
 class CommandLineVocabulary(Vocabulary):
-    """Writes arguments as options. Arguments that are no option of any command are written as in Python."""
+    """Writes arguments as options. Arguments without an option are written as in Python."""
 
     def write_argument(self, name: str) -> str:
         return find_flag(name) or super().write_argument(name)
@@ -34,7 +34,7 @@ class CommandLineVocabulary(Vocabulary):
 
 
 def write_for_command_line(message: object) -> str:
-    """Write a message or an error with options in place of arguments."""
+    """Write a message or an error with options instead of arguments."""
     return render_message(message, CommandLineVocabulary())
 
 

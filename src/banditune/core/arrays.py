@@ -23,7 +23,7 @@ def copy_read_only(numbers: Any) -> FloatArray:
 
 
 def freeze_options(options: Any) -> NDArray[Any]:
-    """Return options as scalar code reads them. An array is a table: it keeps its type and is not copied."""
+    """Convert options to an array for scalar code. An array is a table, whose type is kept and which is not copied."""
     if not isinstance(options, np.ndarray):
         return copy_read_only(options)
     table = np.asarray(options).view()
@@ -32,7 +32,7 @@ def freeze_options(options: Any) -> NDArray[Any]:
 
 
 def allocate_aligned(size: int) -> FloatArray:
-    """Return zeros that start at a cache line. Vectors that straddle two lines are read half as fast."""
+    """Return zeros that start at a cache line. Vectors across two lines are read at half the speed."""
     line = 64
     try:
         buffer = np.zeros(size + line // 8)

@@ -1,4 +1,4 @@
-"""Writes files whole or not at all, and reads how files begin."""
+"""Writes files completely or not at all, and reads the first bytes of files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from banditune.core.errors import BanditTuneError, InvalidRequest
 
 
 def write_atomically(path: str | Path, content: bytes | Iterable[bytes]) -> None:
-    """Write a file, whole or not at all. It follows links, keeps the mode, and writes to devices and pipes directly."""
+    """Write a file completely or not at all. Links are followed, modes are kept, and devices are written directly."""
     target = Path(path).resolve()
     chunks = [content] if isinstance(content, bytes) else content
     try:
@@ -34,13 +34,13 @@ def write_atomically(path: str | Path, content: bytes | Iterable[bytes]) -> None
 
 @contextmanager
 def open_replacement(target: Path) -> Iterator[BinaryIO]:
-    """Open a new file that replaces another, with its mode, once all is on the disk.
+    """Open a new file that replaces another, with its mode, after all its content is on the disk.
 
-    Without waiting for the disk, a power cut could leave an empty file under the name, without the old content.
+    If the content were not yet on the disk, a power failure could leave an empty file instead of the old one.
     """
     mode = target.stat().st_mode & 0o7777 if target.exists() else None
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    # Private until it has the old file's mode. A new file gets 0o666 less the process's mask.
+    # The file is private until it has the mode of the old file. A new file has 0o666 without the process's mask.
     initial_mode = 0o666 if mode is None else 0o600
     try:
         with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, initial_mode)) as file:
@@ -57,7 +57,7 @@ def open_replacement(target: Path) -> Iterator[BinaryIO]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Wait until a folder's new names are on the disk, where the system allows it."""
+    """Wait until a folder's new names are on the disk, if the system supports this."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -85,7 +85,7 @@ def check_writable(path: str | Path) -> None:
 
 
 def create_folder(folder: Path) -> None:
-    """Create a folder, with those above it."""
+    """Create a folder and its parents."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -100,7 +100,7 @@ def make_write_error(path: str | Path, why: OSError | str) -> InvalidRequest:
 
 
 def make_read_error(what: str, path: str | Path, why: Exception | str) -> InvalidRequest:
-    """Make the error for a file that cannot be read; `what` is what the file should be, as in "the state"."""
+    """Make the error for a file that cannot be read; `what` describes the file, as in "the state"."""
     reason = getattr(why, "strerror", None) or why
     return InvalidRequest(f"{what} {str(path)!r} cannot be read: {reason}.", code="cannot-read")
 
@@ -114,11 +114,11 @@ SMALLEST_DATABASE = 512
 
 
 def read_beginning(path: str | Path) -> bytes:
-    """Read the first bytes of a file. For a database, return the header that all databases share.
+    """Read the first bytes of a file. For a database, return the header that all databases have.
 
-    This process may have the database open. POSIX drops all locks of a process on a file when it closes any descriptor
-    of that file. Other processes could then overwrite what this one still writes. So the database is opened through
-    SQLite only.
+    This process may have the database open. POSIX releases all locks of a process on a file when it closes any descriptor
+    of that file. Other processes could then overwrite the database while this one writes. So databases are only opened
+    with SQLite.
     """
     try:
         if os.stat(path).st_size >= SMALLEST_DATABASE:

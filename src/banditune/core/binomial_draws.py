@@ -26,9 +26,9 @@ def bernoulli(stream, p):
 def bernoulli_word(stream, number, p):
     """Draw word `number` of an arm's 0/1 rewards: bit i is the reward of pull 32 number + i.
 
-    Each bit is 1 with probability p, exact to 2^-62. All 32 lanes compare a uniform with p, one binary digit after the
-    other. The first digit that differs decides a lane, so about seven random words decide all 32. The stream must point
-    at the arm.
+    Each bit is 1 with probability p, exact to 2^-62. In all 32 lanes a uniform is compared with p, one binary digit after
+    the other. The first different digit decides a lane, so about seven random words are enough for all 32. The stream must
+    have the address of the arm.
     """
     if p >= 1.0:
         return MASK32
@@ -96,7 +96,7 @@ def compute_stirling_error(z):
     """
     if z >= 10.0:
         return sum_stirling_series(z)
-    # Climb by Gamma(z + 1) = z Gamma(z).
+    # Increase z by Gamma(z + 1) = z Gamma(z).
     product = 1.0
     top = z
     while top < 10.0:
@@ -118,7 +118,7 @@ def sum_stirling_series(z):
 def binomial(stream, trials, p):
     """Draw the number of successes in independent trials.
 
-    By inversion where fewer than 10 are expected, else by Hörmann's BTRS (1993).
+    The method is inversion if fewer than 10 successes are expected, else Hörmann's BTRS (1993).
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def binomial_lower_half(stream, trials, p):
 
 @noinline
 def binomial_inversion(stream, trials, p):
-    """Walk up the distribution function. The mean must be below 10."""
+    """Draw by inversion: sum the distribution from 0 on. The mean must be below 10."""
     odds = p / (1.0 - p)
     while True:
         remaining = uniform(stream)
@@ -157,7 +157,7 @@ def binomial_inversion(stream, trials, p):
             count += 1
             mass *= odds * (trials - count + 1) / count
             if mass < 1e-300:
-                # Rounding left a remainder beyond the last representable mass (probability 1e-15). Draw again.
+                # Because of rounding, the number is beyond the last representable mass (probability 1e-15). Draw again.
                 count = trials + 1
         if count <= trials:
             return count
@@ -178,7 +178,7 @@ def binomial_rejection(stream, trials, p):
         u, v = uniform_pair(stream)
         u -= 0.5
         edge = 0.5 - abs(u)
-        # Keep it a float until it is known to be in range: near the edge it can exceed any integer type.
+        # The count is a float until its range is checked, because it may be too large for any integer type.
         count = math.floor((2.0 * a / edge + b) * u + centre) * 1.0
         if edge >= 0.07 and v <= squeeze:
             return int(count)

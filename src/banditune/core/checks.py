@@ -30,7 +30,7 @@ def convert_to_array(value: Any) -> FloatArray:
 
 
 def decode_utf8(data: bytes, path: Any) -> str:
-    """Decode the bytes of a file. If they are not UTF-8, the error names the line."""
+    """Decode the bytes of a file. If they are not UTF-8, the error contains the line number."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -42,7 +42,7 @@ def decode_utf8(data: bytes, path: Any) -> str:
 
 
 def suggest_utf8_conversion(data: bytes = b"") -> str:
-    """Say how to convert a file to UTF-8. UTF-16 is known by its first bytes; other files are mostly Latin-1."""
+    """Suggest a conversion to UTF-8. UTF-16 is recognised by its first bytes; Latin-1 is assumed for other files."""
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin1"
     return f"write the file in UTF-8, for example by: iconv -f {encoding} -t utf-8 FILE > NEW"
 
@@ -57,7 +57,7 @@ def convert_to_integer(value: Any) -> int | None:
 
 
 def convert_to_number(value: Any) -> float:
-    """Convert to a float; return NaN if the value is no number, infinity if no float is so large."""
+    """Convert to a float; return NaN if the value is not a number, infinity if it is too large."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         return math.nan
     try:
@@ -114,11 +114,11 @@ def list_options_from_problem(policy: Any) -> list[str]:
 
 
 REWARD_KINDS = ("binary", "unit", "real")
-"""What rewards may be: 0 or 1, in [0, 1], or any number."""
+"""The kinds of rewards: 0 or 1, in [0, 1], or any number."""
 
 
 def check_reward_kind(rewards: Any) -> str:
-    """Check what rewards are."""
+    """Check a kind of rewards."""
     return check_choice("rewards", rewards, REWARD_KINDS)
 
 
@@ -139,7 +139,7 @@ def check_names(names: Any, arms: int) -> tuple[str, ...]:
     """Check arm names: none, or a distinct one for each arm."""
     words = tuple(str(name) for name in names) if isinstance(names, list | tuple) else (str(names),)
     if words and (len(words) != arms or len(set(words)) != arms or not all(words)):
-        text = f"must hold {arms} different names, one per arm, but got {list(words)}."
+        text = f"must be {arms} different names, one per arm, but got {list(words)}."
         raise make_argument_error("names", "wrong-shape", text)
     return words
 
@@ -247,7 +247,7 @@ def check_scalar_function(name: str, function: Any, takes: str, gives: str) -> N
     """Check that a user's scalar function takes the given arguments and returns a value on every path."""
     code = getattr(function, "__code__", None)
     if code is None:
-        return  # anything but a plain function is refused where it is bound
+        return  # other objects than plain functions are rejected when they are bound
     check_arguments(name, function, takes)
     steps = [(step.opname, step.argval) for step in dis.get_instructions(code)]
     # The instruction of an implicit `return None` depends on the version of Python.
@@ -266,7 +266,7 @@ def check_arguments(name: str, function: Any, takes: str) -> None:
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        return  # no plain function
+        return  # not a plain function
     try:
         signature.bind(*takes.split(", "))
     except TypeError as error:
@@ -289,7 +289,7 @@ def check_scratch(scratch: Any) -> dict[str, ScratchShape]:
 
 
 def _is_scratch_array(item: tuple[Any, Any]) -> bool:
-    """Return whether a name can be that of a field, and a shape holds words and numbers that are known."""
+    """Return whether a name is valid for a field, and a shape consists of valid words and numbers."""
     name, shape = item
     factors = shape if isinstance(shape, tuple) else (shape,)
     usable = isinstance(name, str) and name.isidentifier() and not iskeyword(name) and not name.startswith("_")
@@ -312,7 +312,7 @@ def check_is_policy(policy: Any) -> None:
 
 
 def check_type(name: str, value: Any, kind: type | tuple[type, ...], expected: str) -> Any:
-    """Check that a value is of one of these types; `expected` names them, as in "a policy such as UCB1()"."""
+    """Check that a value is of one of these types; `expected` describes them, as in "a policy such as UCB1()"."""
     if not isinstance(value, kind):
         is_class = isinstance(value, type) and issubclass(value, kind)
         raise make_type_error(name, expected, value, f"; make one, such as {value.__name__}()" if is_class else "")

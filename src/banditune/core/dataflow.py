@@ -1,7 +1,7 @@
 """Static analysis of scalar functions: whether the result or the side effects may depend on an argument.
 
-The answer comes from the code, so authors need not declare anything. It errs on one side only. An argument that matters
-is always found. One that does not matter may be reported as one that does.
+The result is derived from the code, so authors need not declare anything. Errors are one-sided: an argument with influence
+is always found, but an argument without influence may be reported as having one.
 """
 
 from __future__ import annotations
@@ -12,34 +12,38 @@ from functools import lru_cache
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
-TrustRule = Callable[[Any, str], bool]
-"""Function (function, name) that returns whether the result of `function` is known not to depend on that argument."""
+IndependenceRule = Callable[[Any, str], bool]
+"""A function (function, name) that returns whether `function` is known not to depend on the argument of that name."""
 
 
-def depends_on_argument(function: Any, argument: int | str, trusts: TrustRule = lambda function, name: False) -> bool:
+def depends_on_argument(
+    function: Any, argument: int | str, is_independent: IndependenceRule = lambda function, name: False
+) -> bool:
     """Return whether a function may depend on an argument, given by its position or name.
 
-    It does not if the value is only passed to functions that ignore it or that `trusts` accepts.
+    It does not if the value is only passed to functions that do not use it or for which `is_independent` is true.
     """
-    return _depends_on_argument(function, argument, trusts, ())
+    return _depends_on_argument(function, argument, is_independent, ())
 
 
-def _depends_on_argument(function: Any, argument: int | str, trusts: TrustRule, callers: tuple[Any, ...]) -> bool:
+def _depends_on_argument(
+    function: Any, argument: int | str, is_independent: IndependenceRule, callers: tuple[Any, ...]
+) -> bool:
     function = getattr(function, "py_func", function)
     if not isinstance(function, FunctionType) or function in callers:
-        return True  # code that cannot be analysed may read it
+        return True  # code that cannot be analysed may use the argument
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
     name = argument if isinstance(argument, str) else names[argument] if argument < len(names) else ""
     if name not in names:
         return True
-    if trusts(function, name) or not loads_variable(function.__code__, name):
+    if is_independent(function, name) or not loads_variable(function.__code__, name):
         return False
     try:
         statements = _list_statements(function)
     except Exception:
         return True
     return any(
-        _depends_on_argument(callee, position, trusts, (*callers, function))
+        _depends_on_argument(callee, position, is_independent, (*callers, function))
         for callee, position in _find_uses(function, statements, name)
     )
 
@@ -77,9 +81,9 @@ def _list_statements(function: FunctionType) -> list[Any]:
 
 
 def _find_uses(function: FunctionType, statements: list[Any], name: str) -> Iterator[tuple[Any, int | str]]:
-    """Find the uses of an argument: each function that is called with it, and its position or name there.
+    """Find the uses of an argument: each function that is called with it, and its position or name in that call.
 
-    Any other use yields None as the function.
+    For any other use, the function is None.
     """
     from numba.core import ir
 

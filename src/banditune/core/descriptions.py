@@ -1,4 +1,4 @@
-"""Describes policies, problems and tuners for JSON, so that results state what was simulated."""
+"""Describes policies, problems and tuners for JSON, so that results contain all settings."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from banditune.core.errors import InvalidRequest
 from banditune.core.scalar import is_package_code
 
 OWN_CODE_KEY = "own code"
-"""Key of a description under which the user's code of a record stands. No option has this name."""
+"""The key of the user's code in a description. No option has this name."""
 
 
 def describe(record: Any) -> dict[str, Any]:
     """Return the name and the options of a policy, problem or tuner, ready for JSON."""
     if not is_dataclass(record):
         raise InvalidRequest(
-            f"{type(record).__name__} must be a frozen dataclass, so that results can state what was simulated.",
+            f"{type(record).__name__} must be a frozen dataclass, so that results can contain its options.",
             code="own-code",
         )
     options = {f.name: convert_to_plain(getattr(record, f.name)) for f in fields(record) if _is_described(f, record)}
@@ -49,7 +49,7 @@ def find_own_code(record: Any) -> str | None:
 def find_source(record: Any) -> str | None:
     """Locate a user's record as PATH.py:NAME of a variable or a class; return None if there is none.
 
-    The variable may hold the record before options were taken from a problem. Its type and its code then agree.
+    The variable may be the record before options were taken from a problem. In this case, type and code are the same.
     """
     own_code = find_own_code(record)
     if own_code is None:

@@ -12,7 +12,7 @@ from banditune.core.streams import convert_to_unit, draw_block, draw_buffered_bl
 
 
 def _build_ziggurat(layers: int = 256) -> tuple[FloatArray, FloatArray]:
-    """Compute the edges of layers of equal area that cover the normal density, and the share of each surely under it.
+    """Compute the edges of layers of equal area that cover the normal density, and the share of each that is under it.
 
     The outermost edge and the area of a layer are those of Marsaglia and Tsang (2000) for 256 layers.
     """
@@ -34,7 +34,7 @@ ZIGGURAT_EDGES, ZIGGURAT_INNER_SHARES = _build_ziggurat()
 
 @scalar
 def ziggurat_normal(stream, high, low):
-    """Draw a standard normal from 64 random bits and, one time in a hundred, more (Marsaglia and Tsang 2000)."""
+    """Draw a standard normal from 64 random bits, with probability 1% from more (Marsaglia and Tsang 2000)."""
     layer = low & 255
     position = 2.0 * convert_to_unit(high, low) - 1.0
     if abs(position) < ZIGGURAT_INNER_SHARES[layer]:
@@ -44,7 +44,7 @@ def ziggurat_normal(stream, high, low):
 
 @noinline
 def decide_ziggurat(stream, layer, position):
-    """Decide a point outside the inner part of its layer; draw again until a point is under the density."""
+    """Accept or reject a point outside the inner part of its layer, and draw again until one is accepted."""
     while abs(position) >= ZIGGURAT_INNER_SHARES[layer]:
         if layer == 0:
             return math.copysign(ZIGGURAT_TAIL + draw_tail_excess(stream), position)
@@ -61,7 +61,7 @@ def decide_ziggurat(stream, layer, position):
 
 @noinline
 def draw_tail_excess(stream):
-    """Draw by how much a normal exceeds ZIGGURAT_TAIL, given that it does."""
+    """Draw the excess of a normal over ZIGGURAT_TAIL, given that it is larger."""
     while True:
         first, second = uniform_pair(stream)
         excess = -math.log(first) / ZIGGURAT_TAIL
@@ -128,7 +128,7 @@ def gamma_above_one(stream, shape):
 
 @noinline
 def log_gamma_variate(stream, shape):
-    """Draw the logarithm of a gamma variate. Small shapes underflow only here, never to a NaN."""
+    """Draw the logarithm of a gamma variate. For small shapes it may be minus infinity, but never NaN."""
     if shape >= 1.0:
         return math.log(gamma_above_one(stream, shape))
     # If X is gamma(shape + 1) and U uniform, X U^(1/shape) is gamma(shape).
@@ -169,7 +169,7 @@ def beta_above_one(stream, a, b):
 def beta(stream, a, b):
     """Draw from Beta(a, b).
 
-    With shapes so small that only 0 and 1 remain in float64, it draws 0 and 1 in the right proportion.
+    If shapes are so small that only 0 and 1 are possible in float64, these have the right probabilities.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def beta(stream, a, b):
 def beta_below_one(stream, a, b):
     """Draw a beta variate with a shape below 1: Cheng's rejection BC (1978) with two of its squeezes.
 
-    The odds of the proposal are more / less times e^v. Written in e^-|v|, no term overflows and little cancels.
+    The odds of the proposal are more / less times e^v. All terms are functions of e^-|v|, so that none overflows.
     """
     less = min(a, b)
     more = max(a, b)
@@ -219,11 +219,11 @@ def beta_below_one(stream, a, b):
 
 @scalar
 def gamma_from_words(stream, high, low, shape):
-    """Draw a gamma variate with shape >= 1 from 64 random bits and, a few times in a hundred at most, more.
+    """Draw a gamma variate with shape >= 1 from 64 random bits, with a probability of a few percent from more.
 
     This is Marsaglia and Tsang's proposal with a squeeze that depends on the shape. With y = deviate * scale, it is
     accepted with probability exp(-z), which is above 1 - z. Here z = 3 centre (y^4 / 4 - y^5 / 5 + y^6 / 6 ...) <=
-    (3/4) centre y^4 / (1 - |y|). Twelve bits give one of 4096 steps for `chance`, which mostly suffices.
+    (3/4) centre y^4 / (1 - |y|). Twelve bits give one of 4096 steps for `chance`, which is usually enough.
     """
     centre = shape - 1.0 / 3.0
     layer = low & 255
@@ -249,7 +249,7 @@ def gamma_from_proposal(stream, shape, deviate, step):
 
 @noinline_on_gpu
 def buffered_beta(stream, a, b):
-    """Draw a beta variate with both shapes >= 1, mostly from one block computed ahead."""
+    """Draw a beta variate with both shapes >= 1, usually from one buffered block."""
     w0, w1, w2, w3 = draw_buffered_block(stream)
     x = gamma_from_words(stream, w0, w1, a)
     return x / (x + gamma_from_words(stream, w2, w3, b))

@@ -31,29 +31,29 @@ ErrorCode = Literal[
 ]
 
 ERROR_CODES: dict[ErrorCode, str] = {
-    "wrong-type": "A value is of another kind than the argument takes, such as a word for a number.",
+    "wrong-type": "A value has the wrong type for the argument, such as a word instead of a number.",
     "out-of-range": "A number is outside its limits.",
-    "wrong-shape": "Rows, columns or lengths do not fit together.",
-    "unknown-name": "A word is none of those that are known: a policy, a model, a column, a choice.",
-    "missing": "Something that is needed was not given.",
-    "conflict": "Settings exclude each other, or a setting has no use here.",
+    "wrong-shape": "Numbers of rows, columns or elements are not consistent.",
+    "unknown-name": "A name is unknown: that of a policy, a model, a column or a choice.",
+    "missing": "A required value was not given.",
+    "conflict": "Settings exclude each other, or a setting cannot be used here.",
     "unsupported": "The policy, the problem or the device does not support the request.",
-    "too-large": "The request needs more memory, arms or bytes than are allowed.",
+    "too-large": "The request exceeds a limit of memory, arms or bytes.",
     "insufficient-data": "The data are too few, or vary too little, for the request.",
-    "bad-data": "A row, a cell or a number in the data is not what it must be.",
-    "own-code": "A function or a class of a user does not keep a rule.",
+    "bad-data": "A row, a cell or a number in the data is not valid.",
+    "own-code": "A function or a class of a user violates a rule.",
     "cannot-read": "A file cannot be read.",
     "cannot-write": "A file or a folder cannot be written.",
-    "file-format": "A file is of another kind than needed, or damaged.",
+    "file-format": "A file has the wrong format, or is damaged.",
     "schema-version": "A file was written in another version of its format.",
-    "unavailable": "A device, a cluster or a process is not there, or differs from this one.",
+    "unavailable": "A device, a cluster or a process cannot be reached, or has other versions.",
     "invalid-request": "A request cannot be served for another reason. Errors that your own code raises have this code.",
     "simulation-failed": "A policy or a problem failed in a simulation.",
     "worker-lost": "A worker, a child process or an executor failed or took too long.",
-    "missing-dependency": "A package that is needed is not installed.",
+    "missing-dependency": "A required package is not installed.",
     "store": "A store of regrets cannot be opened, read or written.",
 }
-"""Every code of an error, and what it means. The documentation has this table."""
+"""Every code of an error, and its meaning. The documentation has this table."""
 
 
 class BanditTuneError(Exception):
@@ -64,11 +64,11 @@ class BanditTuneError(Exception):
     text : object
         The message: what must hold, what was given and what to do. If values follow, it has a slot for each, such as {}.
     *values : object
-        What fills the slots, among them references to arguments; see `Message`.
+        The values of the slots. They may be references to arguments; see `Message`.
     argument : str, optional
         The argument that the message is about, if there is one.
     code : str, optional
-        A stable word for the kind of error, for programs: one of the keys of `ERROR_CODES`. By default the class has one.
+        A stable word for the kind of error, for programs: a key of `ERROR_CODES`. The default depends on the class.
     """
 
     default_code: ClassVar[ErrorCode] = "invalid-request"
@@ -87,30 +87,30 @@ class BanditTuneError(Exception):
 
 
 class InvalidRequest(BanditTuneError, ValueError):
-    """A request that cannot be served: an argument, a file or a record that does not fit."""
+    """A request that cannot be served, because of an argument, a file or a record."""
 
     def quote(self, before: str = "") -> InvalidRequest:
-        """Return the same error with a message that every vocabulary writes alike, with some text before it.
+        """Return the same error with a text before its message, and with references as plain text.
 
-        For options of policies and problems that were not given as arguments: name:option=value, or a field in a file.
+        It is used for options that were not given as arguments: in name:option=value, or in a field of a file.
         """
         return InvalidRequest(f"{before}{self}", argument=self.argument, code=self.code)
 
 
 class SimulationError(BanditTuneError, RuntimeError):
-    """A policy or a problem failed in a simulation; the message says where, so that it can be repeated."""
+    """A policy or a problem failed in a simulation. The message states the run, so that it can be repeated."""
 
     default_code: ClassVar[ErrorCode] = "simulation-failed"
 
 
 class WorkerLost(SimulationError):
-    """A worker, a child process or an executor failed or took too long. The policy may not be the reason."""
+    """A worker, a child process or an executor failed or took too long. The policy is not necessarily the cause."""
 
     default_code: ClassVar[ErrorCode] = "worker-lost"
 
 
 class MissingDependency(BanditTuneError, ImportError):
-    """A package that is needed for this request is not installed; the message says how to install it."""
+    """A package that is required for this request is not installed. The message contains the command that installs it."""
 
     default_code: ClassVar[ErrorCode] = "missing-dependency"
 
@@ -122,20 +122,20 @@ class StoreError(BanditTuneError, OSError):
 
 
 class ConformanceError(BanditTuneError, AssertionError):
-    """A policy, a problem, a tuner or an executor breaks its contract.
+    """A policy, a problem, a tuner or an executor violates its contract.
 
-    The message names the check, the evidence and the way out.
+    The message contains the check, the evidence and advice.
 
     Parameters
     ----------
     text : object
         The message.
     *values : object
-        What fills its slots.
+        The values of its slots.
     check : str
         The name of the check that failed.
     argument : str, optional
-        What was checked: "policy", "problem", "tuner" or "executor".
+        The checked object: "policy", "problem", "tuner" or "executor".
     code : str, optional
         As for every error; "own-code" by default.
 
@@ -160,4 +160,4 @@ class ConformanceError(BanditTuneError, AssertionError):
 
 
 class StopSearch(Exception):
-    """Thrown into a search that must answer now. Its argument holds the regrets of the last trial."""
+    """Thrown into the generator of a search that must answer now. Its argument contains the regrets of the last trial."""

@@ -1,4 +1,4 @@
-"""The examples that are shipped with the package: lists them and writes them where they can be changed."""
+"""Lists the examples that are shipped with the package, and writes copies of them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SUFFIXES = {".csv", ".ipynb", ".md", ".py", ".toml"}
 
 
 def find_examples() -> Path:
-    """Find the folder of examples: in the installed package, or in the repository that it is used from."""
+    """Find the folder of examples, in the installed package or in its repository."""
     package = Path(__file__).parent.parent
     for folder in (package / "examples", package.parent.parent / "examples"):
         if (folder / DATA).is_dir():
@@ -36,7 +36,7 @@ def find_examples() -> Path:
 
 
 def list_examples() -> dict[str, str]:
-    """List the examples, scripts, notebooks and packages, with what each is about."""
+    """List the examples, scripts, notebooks and packages, each with a description."""
     root = find_examples()
     scripts = {path.relative_to(root).as_posix(): describe_script(path) for path in list_files(root, ".py")}
     scripts |= {path.relative_to(root).as_posix(): describe_notebook(path) for path in list_files(root, ".ipynb")}
@@ -71,9 +71,9 @@ def describe_package(folder: Path) -> str:
 
 
 def write_examples(folder: Path, names: Sequence[str] = ()) -> list[Path]:
-    """Write examples into a folder, all of them or those named, and the data that they read; returns what was written.
+    """Write examples and their data into a folder, all of them or those named. Return the paths of the written files.
 
-    A name is one of the list or a folder of it. A file that was changed is not replaced.
+    A name is one of the list or a folder of it. A changed file is not replaced.
     """
     root = find_examples()
     known = list_examples()
@@ -98,7 +98,7 @@ def write_examples(folder: Path, names: Sequence[str] = ()) -> list[Path]:
 
 
 def _is_wanted(path: str, names: Sequence[str]) -> bool:
-    """Return whether a file belongs to one of the names. Scripts at the top and notebooks read the data."""
+    """Return whether a file belongs to one of the names. Data belong to scripts in the top folder and to notebooks."""
     needs_data = any(("/" not in name and name.endswith(".py")) or name.startswith(NOTEBOOKS) for name in names)
     if not names or (needs_data and path.startswith(f"{DATA}/")):
         return True

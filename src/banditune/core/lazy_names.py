@@ -30,7 +30,7 @@ def attach_stub(package: str, file: str) -> tuple[Callable[[str], Any], Callable
         if module == package:
             return import_module(f"{package}.{name}")
         value = getattr(import_module(module), name)
-        # A module of the same name that is imported later must not take its place.
+        # A module of the same name that is imported later must not replace it.
         setattr(sys.modules[package], name, value)
         return value
 

@@ -47,7 +47,7 @@ class Registry(Mapping[str, Callable[..., Any]]):
         return Registry(self.names | other.names, self.group or other.group)
 
     def without_plugins(self) -> Registry:
-        """Return the registry of built-in names, for files: they must not decide which code is imported."""
+        """Return the registry of built-in names. It is used for files, because a file must not cause an import."""
         return Registry(self.names)
 
     @property

@@ -1,7 +1,7 @@
-"""Messages: text with references to arguments, which Python and the command line write in different words.
+"""Messages: text with references to arguments, which are written differently in Python and on the command line.
 
-A message is a string in Python's words: `max_time`, model='campaigns'. It keeps its parts, so that the command line can
-write the same sentence with its own options: --max-time, --model campaigns.
+A message is a string with the names of Python: `max_time`, model='campaigns'. It keeps its parts, so that the command line
+can write the same sentence with its own options: --max-time, --model campaigns.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Self
 
 
 class Vocabulary:
-    """How references are written in Python. Another vocabulary overrides these methods."""
+    """Writes references as in Python. Another vocabulary overrides these methods."""
 
     def write_argument(self, name: str) -> str:
         """Write the name of an argument."""
@@ -36,14 +36,14 @@ PYTHON = Vocabulary()
 
 
 class Reference:
-    """Base of the parts of a message that each vocabulary writes in its own words."""
+    """Base of the parts of a message that depend on the vocabulary."""
 
     def write(self, vocabulary: Vocabulary) -> str:
         """Write it in a vocabulary."""
         raise NotImplementedError
 
     def __format__(self, spec: str) -> str:
-        raise TypeError(f"{self!r} must fill a slot of a message; an f-string would lose it.")
+        raise TypeError(f"{self!r} must be a value of a slot of a message, not part of an f-string.")
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Argument(Reference):
 
 @dataclass(frozen=True)
 class Condition(Reference):
-    """A condition on an argument, such as `0 < share < 1`: what is before the argument, its name, what is after it."""
+    """A condition on an argument, such as `0 < share < 1`: the text before the argument, its name, the text after it."""
 
     before: str
     name: str
@@ -82,7 +82,7 @@ class Setting(Reference):
 
 @dataclass(frozen=True)
 class Wording(Reference):
-    """What is done in Python, such as result.deploy(mine), and on the command line."""
+    """An action as Python code, such as result.deploy(mine), and as text for the command line."""
 
     python: str
     command_line: str
@@ -92,14 +92,14 @@ class Wording(Reference):
 
 
 class Message(str):
-    """A text in Python's words that keeps its references to arguments.
+    """A text with the names of Python that keeps its references to arguments.
 
     Parameters
     ----------
     text : object
         The text. If values follow, it has a slot for each, such as {} or {!r:.60}, as for `str.format`.
     *values : object
-        What fills the slots: references, messages and errors of this package, and anything else as text.
+        The values of the slots: references, messages and errors of this package, and other objects as text.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Scalar functions that refuse NaN in the comparisons of a policy, and their messages."""
+"""Scalar functions that reject NaN in the comparisons of a policy, and their messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAN_IN_UPDATE = "`update` compared NaN with a number, or took its int(); NaN is 
 
 @scalar
 def reject_nan_in_choose(value: Any) -> Any:
-    """The value, which must not be NaN."""
+    """Return the value, or raise an error if it is NaN."""
     if value != value:
         raise FloatingPointError(NAN_IN_CHOOSE)
     return value
@@ -22,7 +22,7 @@ def reject_nan_in_choose(value: Any) -> Any:
 
 @scalar
 def reject_nan_in_update(value: Any) -> Any:
-    """The value, which must not be NaN."""
+    """Return the value, or raise an error if it is NaN."""
     if value != value:
         raise FloatingPointError(NAN_IN_UPDATE)
     return value

@@ -38,8 +38,12 @@ Names = Sequence[str | int]
 """Names of the arms."""
 
 
+RewardKind = Literal["real", "unit", "binary"]
+"""The kinds of rewards: any number, numbers in [0, 1], or 0 and 1."""
+
+
 class Option(Generic[OptionValue]):
-    """A field that accepts one type and is read as any. It is checked and converted when the record is built.
+    """A field that accepts one type and is read as `Any`. It is checked and converted when the record is built.
 
     Type checkers see the accepted type in the constructor. Annotations are not evaluated, so the class is not used at
     run time.

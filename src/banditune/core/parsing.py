@@ -74,13 +74,13 @@ def read_matrix(path: Path) -> FloatArray:
     rows = rows[1:] if names else rows
     if not rows:
         raise make_argument_error(
-            "features", "bad-data", f"must hold a row of numbers for every arm, but {str(path)!r} has none."
+            "features", "bad-data", f"must have a row of numbers for every arm, but {str(path)!r} has none."
         )
     return np.array([parse_number_row(path, number, row, len(rows[0][1])) for number, row in rows])
 
 
 def detect_delimiter(lines: list[str]) -> str:
-    """Return what separates numbers: commas, or semicolons or tabs if there are no commas."""
+    """Return the separator of numbers: a comma, or a semicolon or a tab if there are no commas."""
     first = lines[0] if lines else ""
     return next((mark for mark in ",;\t" if mark in first), ",")
 
@@ -89,7 +89,7 @@ def parse_number_row(path: Path, number: int, row: list[str], width: int) -> lis
     """Parse a line of a text file as `width` numbers."""
     if len(row) != width:
         raise InvalidRequest(
-            f"every row of {str(path)!r} must hold {width} numbers, but line {number} holds {len(row)}.",
+            f"every row of {str(path)!r} must have {width} numbers, but line {number} has {len(row)}.",
             argument="features",
             code="wrong-shape",
         )
@@ -107,7 +107,7 @@ def parse_number_row(path: Path, number: int, row: list[str], width: int) -> lis
 
 
 def parse_cell(cell: str) -> float | None:
-    """Parse a cell as a number; return None if it holds anything else."""
+    """Parse a cell as a number; return None if it is not one."""
     try:
         return float(cell)
     except ValueError:

@@ -13,7 +13,7 @@ from banditune.core.errors import InvalidRequest
 from banditune.core.notice import Notice
 
 NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9._-]*")
-"""Names that the command line can take: it ignores case, and `:` and `,` have a meaning there."""
+"""The pattern of names for the command line, which ignores case and uses `:` and `,` as separators."""
 
 
 class Plugin(NamedTuple):
@@ -59,9 +59,9 @@ def _read_catalog(group: str, path: tuple[str, ...]) -> PluginCatalog:
 
 
 def _list_entries(group: str) -> Iterator[tuple[str, Any]]:
-    """List packages with their entries of a group, or the error where they cannot be read.
+    """List packages with their entries of a group, or with an error if they cannot be read.
 
-    The first package of a name on the path counts, as for imports.
+    If several packages have the same name, the first one on the path is used, as for imports.
     """
     from importlib import metadata
 
@@ -74,7 +74,7 @@ def _list_entries(group: str) -> Iterator[tuple[str, Any]]:
             name = str(distribution.name)
             package = f"{name} {distribution.version}"
         except Exception:
-            continue  # a folder that is no package
+            continue  # a folder that is not a package
         if name.lower() in seen:
             continue
         seen.add(name.lower())

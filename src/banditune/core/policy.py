@@ -1,4 +1,4 @@
-"""The contract of a policy: scalar functions on a strip of memory, with optional shortcuts and a warp version for GPUs."""
+"""The contract of a policy: scalar functions on an array of floats, with optional shortcuts and a GPU version."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from banditune.core.arrays import FloatArray
 from banditune.core.errors import InvalidRequest
 
 PRIOR_KINDS = {
-    "beta": "(a, b) of the Beta law of an arm's mean",
+    "beta": "(a, b) of the Beta distribution of an arm's mean",
     "normal": "(mean, standard deviation) of an arm's mean",
     "theta": "(mean, covariance) of theta",
     "": "one of another kind",
@@ -26,20 +26,20 @@ FROM_PROBLEM: Any = "problem"
 
 
 class Setting(NamedTuple):
-    """The facts about a problem that a policy is given: the argument `setting` of its functions.
+    """The information about a problem that a policy has: the argument `setting` of its functions.
 
     Parameters
     ----------
     arms : int
         Number of arms.
     dims : int
-        Number of features of an arm; 0 where arms have none.
+        Number of features of an arm; 0 if arms have none.
     horizon : int
         Steps in a run.
     features : ndarray
         Features of the arms, a row per dimension and a column per arm.
     options : ndarray
-        The numbers that the policy's `options` returned.
+        The return value of the policy's `options`.
     """
 
     arms: int
@@ -51,7 +51,7 @@ class Setting(NamedTuple):
 
 
 class Shortcut(NamedTuple):
-    """A faster way to simulate a policy, with the same law of regrets.
+    """A faster way to simulate a policy, with the same distribution of regrets.
 
     Parameters
     ----------
@@ -59,27 +59,26 @@ class Shortcut(NamedTuple):
         The shortcut's name.
     advance : callable
         Scalar function that simulates from one step to another and fills `pulls`. Its arguments are `(instance, setting,
-        params, agent, rewards, floats, integers, pulls, first, last)`. It returns False where it met a reward that is
-        not finite.
+        params, agent, rewards, floats, integers, pulls, first, last)`. It returns False if a reward is not finite.
     replaces : tuple of callable
         The policy's `view`, `start`, `choose` and `update`. A policy with another function is simulated step by step.
     memory : callable
-        Function of (arms, dims, horizon) that returns how many floats and integers it keeps. Integers are from 0 to
+        Function of (arms, dims, horizon) that returns the numbers of its floats and integers. Integers are from 0 to
         2^32 - 1.
     is_valid : callable
         Function of (options, row): whether its proof holds for the policy's options and a row of parameters. Other rows
         are simulated step by step.
     is_bitwise_exact : bool
-        Whether it pulls the very arms of the plain loop, so that regrets are equal bit by bit. Otherwise they are equal
-        in law, or up to the rounding of indices.
+        Whether it pulls exactly the arms of the plain loop, so that regrets are equal bit by bit. Otherwise they have the
+        same distribution, or are equal except for rounding of indices.
     is_applicable : callable
-        Function of (policy, problem): whether it is right for both. By default it always is.
+        Function of (policy, problem): whether it may be used for both. By default it always may.
     fill_slots : callable
-        Function of (problem) that returns functions for the shortcut's own slots, by their names.
+        Function of (problem) that returns functions for the shortcut's own slots, by the names of the slots.
     reads_rewards : callable
         Function of (problem): whether it reads rewards one by one. By default it does.
     float32_functions : mapping of callable to callable
-        Functions in single precision, by those that they replace on a GPU where `select_dtype` returns "float32".
+        Functions in single precision, by the functions that they replace on a GPU if `select_dtype` returns "float32".
     select_dtype : callable
         Function of (policy, problem, horizon) that returns "float32" or "float64", the type of its floats on a GPU.
     needs_float64 : callable
@@ -101,11 +100,11 @@ class Shortcut(NamedTuple):
 
 
 class WarpVersion(NamedTuple):
-    """How the threads of a warp simulate a policy in lock-step on a GPU.
+    """Functions with which the threads of a warp simulate a policy on a GPU, in lock-step.
 
     The fields `view(registers, shared, setting)`, `start`, `choose` and `update` are as in `Policy`, written for a warp
     (`banditune.simulation.gpu`). They replace the functions in `replaces`. `count_registers(share, dims)` and
-    `count_shared(arms, dims)` return how many numbers a thread and a warp keep. `is_valid` is as in `Shortcut`.
+    `count_shared(arms, dims)` count the numbers that a thread and a warp keep. `is_valid` is as in `Shortcut`.
     `select_dtype` is a function of (policy, features of the first instances, horizon) that returns "float64" or
     "float32". `needs_float64` returns whether a row of parameters is simulated in float64 in any case.
     """
@@ -145,15 +144,15 @@ def list_choose_arguments(scratch: Any) -> str:
 
 
 SIZE_ARGUMENTS = "arms, dims, horizon"
-"""The arguments of functions that return how much memory is needed."""
+"""The arguments of functions that return an amount of memory."""
 
 
 class Policy:
-    """A bandit algorithm as scalar functions on a strip of memory.
+    """A bandit algorithm as scalar functions on an array of floats, its memory.
 
-    `view(memory, setting) -> state` names the sections of the strip and `start(state, setting)` clears them.
+    `view(memory, setting) -> state` returns named parts of the memory, and `start(state, setting)` resets them.
     `choose(state, setting, step, params, stream) -> arm` selects an arm; ties go to the lowest number. `update(state,
-    setting, step, params, arm, reward, stream)` learns from the reward of that step. Steps and arms are counted from 0.
+    setting, step, params, arm, reward, stream)` updates the state after a reward. Steps and arms are counted from 0.
     """
 
     name: Any
@@ -166,31 +165,31 @@ class Policy:
     scratch: Any = MappingProxyType({})
     """Scratch arrays by name, with their sizes: `choose` takes a record of them as its last argument.
 
-    All are 0 whenever `choose` begins. See `ScratchShape`.
+    All are 0 at every call of `choose`. See `ScratchShape`.
     """
     needs_features: ClassVar[bool] = False
     """Whether arms must have features."""
     is_external: ClassVar[bool] = False
-    """Whether the policy is Python code that no kernel can hold. `make_simulator(spec)` then returns its simulator."""
+    """Whether the policy is Python code that cannot be compiled. `make_simulator(spec)` then returns its simulator."""
     failure_messages: ClassVar[dict[int, str]] = {}
-    """Messages for the negative numbers that `choose` may return: why the policy could not continue."""
+    """Messages for the negative numbers that `choose` may return: the reasons why the policy could not continue."""
     prior_kind: ClassVar[str] = ""
     """The kind of its `prior`, a key of `PRIOR_KINDS`. A policy without a prior pulls arms without rewards first."""
     textbook_options: ClassVar[Mapping[str, Any]] = {}
     """The textbook's `noise` and `prior`, for rewards in [0, 1].
 
-    They are the baseline where the policy takes the problem's.
+    They are those of the baseline if the policy takes them from the problem.
     """
     smallest_prior_shape: ClassVar[float] = 0
     """The smallest shape of a Beta prior that the policy accepts."""
     has_prior_per_arm: ClassVar[bool] = False
     """Whether the prior may differ between arms."""
     pending_rewards: ClassVar[str] = "mean"
-    """How a deployed policy counts pulls whose reward is still missing, by default: "mean" or "ignore".
+    """The default treatment of pulls without reward in a deployed policy: "mean" or "ignore".
 
-    With "mean" they count as if each had paid its arm's mean. The policies of this package have the value that was
-    better in measurements (docs/how-to/deployment.md). For others "mean" is safe, because a deterministic rule would
-    pull the same arm again and again.
+    With "mean" they count as pulls with the mean reward of their arm. The policies of this package have the value that was
+    better in measurements (docs/how-to/deployment.md). For other policies "mean" is safe. With "ignore" a deterministic
+    rule would pull the same arm again and again.
     """
     prior_moments: Any = None
     """Mean and standard deviation of the reward that the prior predicts for an arm without rewards, if it has such a prior.
@@ -202,16 +201,16 @@ class Policy:
     update: Callable[..., Any]
 
     recall: Any = None
-    """`recall(state, setting, pulls, totals)` writes out all that the memory holds: each arm's pulls and total reward.
+    """`recall(state, setting, pulls, totals)` copies each arm's pulls and total reward from the memory to two arrays.
     """
     resume: Any = None
     """`resume(state, setting, params, pulls, totals)`, called after `start`, restores the memory after those pulls.
 
-    A policy that has both can be deployed. They are used to save it, and to add and remove arms.
+    A policy with both functions can be deployed. They are used to save it, and to add and remove arms.
     """
 
     def memory(self, arms: int, dims: int, horizon: int) -> int:
-        """Return how many floats the strip must hold."""
+        """Return the number of floats of the memory."""
         raise InvalidRequest(
             f"the policy {type(self).__name__} must define `memory(arms, dims, horizon)`.", code="own-code"
         )
@@ -219,25 +218,25 @@ class Policy:
     def limits(self, name: str) -> tuple[float, float]:
         """Return the smallest and the largest value of a parameter that the policy's options allow.
 
-        The `Parameter` has its own limits beside these.
+        These limits are additional to those of the `Parameter`.
         """
         return -math.inf, math.inf
 
     def check(self, features: FloatArray, horizon: int) -> None:
-        """Raise for features (instances, dims, arms) that the policy cannot work with."""
+        """Raise an error for features (instances, dims, arms) that the policy does not support."""
 
     def make_simulator(self, spec: Any) -> Any:
-        """Return what simulates chunks of a spec, for a policy that no kernel can hold (`is_external`)."""
+        """Return the object that simulates chunks of a spec, for a policy that cannot be compiled (`is_external`)."""
         raise InvalidRequest(f"the policy {type(self).__name__} must define `make_simulator(spec)`.", code="own-code")
 
     def options(self, arms: int, dims: int, horizon: int) -> Sequence[float] | NDArray[Any]:
-        """Return fixed numbers that scalar functions find in `setting.options`. An array, of any type, is a table."""
+        """Return the fixed numbers `setting.options` of scalar functions. An array, of any type, is a table."""
         return ()
 
     def learn_from_retired_arms(self, features: FloatArray, pulls: FloatArray, totals: FloatArray) -> Policy:
-        """Return the policy after it has learned from arms that it will not see again, a row of features each.
+        """Return the policy with a prior updated for arms that were removed. Each has a row of features.
 
-        Without features, arms carry no information about other arms.
+        Without features, arms have no information about other arms.
         """
         return self
 

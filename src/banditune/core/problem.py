@@ -22,7 +22,7 @@ PULL_POSITION, STEP_POSITION, STREAM_POSITION = 2, 3, 4
 
 
 class Instance(NamedTuple):
-    """The mean rewards and the options of one instance. The policy never sees them."""
+    """The mean rewards and the options of one instance. They are unknown to the policy."""
 
     means: FloatArray
     options: FloatArray
@@ -37,7 +37,7 @@ class Instances:
     means : ndarray
         Mean rewards, a row per instance and a column per arm.
     features : ndarray, optional
-        Features of shape (instances, arms, dims), or (1, arms, dims) if all instances share them.
+        Features of shape (instances, arms, dims), or (1, arms, dims) if all instances have the same ones.
     """
 
     means: FloatArray
@@ -50,9 +50,9 @@ def depends_on_step(reward: Callable[..., Any]) -> bool:
 
 
 def depends_on_pull(reward: Callable[..., Any]) -> bool:
-    """Return whether such a function may depend on the pull other than as the address of its random numbers.
+    """Return whether such a function may depend on the pull, except for the address of its random numbers.
 
-    A stream holds the pull, too. Functions of this package take only random numbers from it. A user's function may read
+    A stream contains the pull, too. Functions of this package only draw random numbers from it. A user's function may read
     its cursor.
     """
     reads_pull = depends_on_argument(
@@ -65,7 +65,7 @@ class Problem:
     """A distribution of problem instances.
 
     `sample(size, rng)` draws instances with NumPy. The scalar `reward(instance, arm, pull, step, stream)` draws one
-    reward, a function of its address alone. `pull` counts earlier pulls of the arm, `step` counts from 0.
+    reward, which depends only on its address. `pull` is the number of earlier pulls of the arm; `step` starts at 0.
     """
 
     name: Any
@@ -80,7 +80,7 @@ class Problem:
     prior_kind: ClassVar[str] = ""
     """The kind of its `prior`, if it has one: a key of `PRIOR_KINDS`."""
     is_keyed: ClassVar[bool] = False
-    """Whether an instance is a function of its key, which `reward` is given. `sample_keyed` then makes it."""
+    """Whether an instance is a function of its key, which `reward` receives. `sample_keyed` returns such instances."""
 
     reward: Callable[..., Any]
 
@@ -96,7 +96,7 @@ class Problem:
 
     @property
     def has_step_free_rewards(self) -> bool:
-        """Whether a reward depends on arm and pull only, not on the step, as shortcuts need.
+        """Whether a reward depends only on arm and pull, not on the step. Shortcuts need this.
 
         Derived from `reward`'s code.
         """
@@ -131,5 +131,5 @@ class Problem:
         return None
 
     def options(self) -> Sequence[float]:
-        """Return fixed numbers that `reward` finds in `instance.options`."""
+        """Return the fixed numbers `instance.options` for `reward`."""
         return ()

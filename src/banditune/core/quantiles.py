@@ -1,4 +1,4 @@
-"""Scalar functions that indices need: the divergence of 0/1 laws, its upper bounds, and quantiles of Beta laws."""
+"""Scalar functions for indices: the divergence of Bernoulli distributions, its upper bound, and Beta quantiles."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import math
 from banditune.core.scalar import noinline, scalar
 
 SMALLEST = 1e-300
-"""Keeps a continued fraction away from 0."""
+"""The smallest absolute value in a continued fraction, which must not be 0."""
 
 
 MAX_STEPS = 200
-"""Steps after which iterations end in any case; they take 5 to 60."""
+"""The largest number of steps of an iteration; 5 to 60 are usual."""
 
 
 @scalar
 def bernoulli_divergence(p, q):
-    """Compute the Kullback-Leibler divergence of a 0/1 law with mean p from one with mean q.
+    """Compute the Kullback-Leibler divergence between Bernoulli distributions with means p and q.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ def bernoulli_divergence(p, q):
 def divergence_upper_bound(mean, level):
     """Compute the largest q in [mean, 1] whose divergence from the mean is at most a level (Garivier and Cappé 2011).
 
-    Newton's method from above, on a function that is convex there, so that it never steps over the solution. It ends
-    where steps no longer fall.
+    Newton's method starts above the solution, where the function is convex, so that it stays above. It ends when steps no
+    longer decrease the value.
 
     Parameters
     ----------

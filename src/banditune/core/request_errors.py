@@ -1,4 +1,4 @@
-"""Errors about arguments that several modules raise. Each function makes one kind of sentence."""
+"""Errors about arguments that several modules raise. Each function makes one kind of message."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from banditune.core.messages import Argument, Condition, Message, Setting
 
 
 def make_argument_error(name: str, code: ErrorCode, text: str, *values: object) -> InvalidRequest:
-    """Make an error about an argument. The text follows its name: "must hold two arms, but holds one."."""
+    """Make an error about an argument. The text follows its name: "must have two arms, but has one."."""
     return InvalidRequest("{} {}", Argument(name), Message(text, *values), argument=name, code=code)
 
 
 def make_type_error(name: str, expected: str, value: Any, advice: str = "") -> InvalidRequest:
-    """Make the error for a value of another kind: `policy` must be a policy such as UCB1(), but got 3."""
+    """Make the error for a value of the wrong type: `policy` must be a policy such as UCB1(), but got 3."""
     return make_argument_error(name, "wrong-type", f"must be {expected}, but got {value!r:.80}{advice}.")
 
 
@@ -31,7 +31,7 @@ def make_name_error(
 ) -> InvalidRequest:
     """Make the error for an unknown name: the policy must be one of ucb1, ts, but got 'ucb'; did you mean 'ucb1'?
 
-    `more` continues the list of names, as in ", or FILE.py:NAME". `close` is the name that was meant, if it is known.
+    `more` continues the list of names, as in ", or FILE.py:NAME". `close` is the intended name, if it is known.
     """
     names = list(allowed)
     hint = suggest_name(given, [close] if close else names, cutoff=0 if close else 0.6)
@@ -40,7 +40,7 @@ def make_name_error(
 
 
 def suggest_name(given: Any, names: Iterable[str], cutoff: float = 0.6) -> str:
-    """Return the end of a sentence on an unknown name: a point, or the name that is most like it."""
+    """Return the end of a sentence on an unknown name: a full stop, or the most similar name."""
     from difflib import get_close_matches
 
     close = get_close_matches(str(given), names, n=1, cutoff=cutoff)

@@ -1,4 +1,4 @@
-"""Scalar functions: marks that control how they are compiled, and slots that are filled when a loop is bound."""
+"""Scalar functions: marks that control their compilation, and slots that are filled when a loop is bound."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ def scalar(function: ScalarFunction) -> ScalarFunction:
 
 
 def noinline(function: ScalarFunction) -> ScalarFunction:
-    """Mark scalar code off the hot path. It is compiled as a call; other scalar code is inlined."""
+    """Mark rarely executed scalar code. It is called, while other scalar code is inlined."""
     function.__noinline__ = True  # type: ignore[attr-defined]
     return scalar(function)
 
 
 def noinline_on_gpu(function: ScalarFunction) -> ScalarFunction:
-    """Mark long scalar code that is used in several places: inlined on a CPU, a call on a GPU.
+    """Mark long scalar code that is used in several places. It is inlined on a CPU and called on a GPU.
 
-    On a GPU, diverged threads wait when code exceeds the instruction cache.
+    On a GPU, code that exceeds the instruction cache delays diverged threads.
     """
     function.__noinline_on_gpu__ = True  # type: ignore[attr-defined]
     return scalar(function)
 
 
 def optimize_separately(function: ScalarFunction) -> ScalarFunction:
-    """Mark scalar code that is optimised alone before it is inlined.
+    """Mark scalar code that is optimised separately before it is inlined.
 
-    Loops of a short, constant length then become vector code. In a large function they would be unrolled first.
+    Loops of a short, constant length then become vector code. In a large function they would be unrolled instead.
     """
     function.__optimize_separately__ = True  # type: ignore[attr-defined]
     return scalar(function)
@@ -61,7 +61,7 @@ def optimize_separately(function: ScalarFunction) -> ScalarFunction:
 def bit_packed(draw_word: Callable[..., Any]) -> Callable[[ScalarFunction], ScalarFunction]:
     """Mark a scalar 0/1 `reward` with the function that draws 32 of the same rewards at once.
 
-    The mark belongs to the function. A problem with another `reward` has no bit-packed rewards.
+    The mark is an attribute of the function. A problem with another `reward` has no bit-packed rewards.
     """
 
     def mark(function: ScalarFunction) -> ScalarFunction:
@@ -85,7 +85,7 @@ def with_pseudo_rewards(outcomes: Callable[..., Any]) -> Callable[[ScalarFunctio
 
 
 def addressed_by(*names: str) -> Callable[[ScalarFunction], ScalarFunction]:
-    """Mark arguments of scalar code that only select random numbers. The law is the same for all their values."""
+    """Mark arguments of scalar code that only select random numbers. The distribution does not depend on their values."""
 
     def mark(function: ScalarFunction) -> ScalarFunction:
         function.__addressed_by__ = names  # type: ignore[attr-defined]
@@ -113,5 +113,5 @@ class Slot:
 
 
 def is_package_code(function: Any) -> bool:
-    """Return whether a function belongs to this package. All others are a user's."""
+    """Return whether a function belongs to this package. All other functions are custom code."""
     return (getattr(function, "__module__", None) or "").partition(".")[0] == "banditune"

@@ -15,7 +15,7 @@ from banditune.core.errors import InvalidRequest
 
 @dataclass(frozen=True)
 class Range:
-    """A parameter's bounds for one number of arms and one horizon, as `Parameter.resolve` returns them.
+    """The bounds of a parameter for one number of arms and one horizon; the result of `Parameter.resolve`.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Range:
     textbook : float
         The textbook value.
     integer : bool
-        Whether the parameter takes whole numbers only.
+        Whether the parameter must be a whole number.
     scale : {"linear", "log"}
         The scale on which the range is searched.
     lower_limit : float
@@ -47,7 +47,7 @@ class Range:
     upper_limit: float = math.inf
 
     def clip_rounding_error(self, value: float, low: float, high: float) -> float:
-        """Return the nearest end of [low, high] if only rounding separates the value from it; else the value."""
+        """Return the nearest end of [low, high] if the value differs from it by rounding only; else the value."""
         return clip_rounding_error(value, low, high, ROUNDING_TOLERANCE * max(abs(self.low), abs(self.high)))
 
     def scale_from_unit(self, unit: float) -> float:
@@ -71,7 +71,7 @@ class Range:
         return float(min(max(round(value), math.ceil(self.low)), math.floor(self.high))) if self.integer else value
 
     def round_value(self, value: float) -> float:
-        """Return the nearest possible value; a value in the range is not moved out of it."""
+        """Return the nearest possible value. For a value in the range, it is in the range."""
         if self.low <= value <= self.high:
             return self.clip(value)
         return float(round(value)) if self.integer else value
@@ -132,16 +132,16 @@ class Parameter:
     textbook : float or callable
         The textbook value, within the range.
     integer : bool
-        Whether the parameter takes whole numbers only. Values are rounded where they are used, so any real value in the
+        Whether the parameter must be a whole number. Values are rounded when they are used, so any real value in the
         range may be requested.
     scale : {"linear", "log"}
         The scale on which the range is searched.
     lower_limit : float
-        Hard lower limit. Below it the parameter has no meaning, as a probability below 0.
+        Hard lower limit. Below it the parameter has no meaning, like a probability below 0.
     upper_limit : float
-        Hard upper limit. Above it the parameter has no meaning, as a probability above 1.
+        Hard upper limit. Above it the parameter has no meaning, like a probability above 1.
     meaning : str
-        What the parameter does, for readers of reports, as in "the share of decisions that are random".
+        The meaning of the parameter, for readers of reports, as in "the share of decisions that are random".
 
     Raises
     ------
@@ -187,7 +187,7 @@ class Parameter:
     ) -> Range:
         """Return the range for a number of arms and a horizon, or a range with the given `ends`.
 
-        `limits` are the policy's limits, beside the parameter's `lower_limit` and `upper_limit`.
+        `limits` are the policy's limits, in addition to the parameter's `lower_limit` and `upper_limit`.
         """
         textbook = self._evaluate_bound("textbook", arms, horizon)
         low, high = ends or (self._evaluate_bound("low", arms, horizon), self._evaluate_bound("high", arms, horizon))
@@ -230,7 +230,7 @@ class Parameter:
             )
         if self.integer and math.ceil(low) > math.floor(high):
             raise InvalidRequest(
-                f"the range of the parameter {self.name!r} must hold a whole number, but it is [{low:g}, {high:g}].",
+                f"the range of the parameter {self.name!r} must contain a whole number, but it is [{low:g}, {high:g}].",
                 code="out-of-range",
             )
         return Range(self.name, low, high, textbook, self.integer, self.scale, least, most)
@@ -250,7 +250,7 @@ class Parameter:
 
 
 ROUNDING_TOLERANCE = 8 * float(np.finfo(np.float64).eps)
-"""Share of the range's size below which a deviation from an end is rounding: 3 * 0.1 counts as 0.3."""
+"""The share of the range's size below which a deviation from an end is a rounding error: 3 * 0.1 counts as 0.3."""
 
 
 SMALLEST_LOG_VALUE = float(np.finfo(np.float64).tiny)

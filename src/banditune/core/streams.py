@@ -11,11 +11,11 @@ MASK32 = 0xFFFFFFFF
 
 
 WORD_BITS = 32
-"""Pulls in a word of 0/1 rewards."""
+"""The number of pulls in a word of 0/1 rewards."""
 
 
 NO_WORD = MASK32
-"""Marks a missing word. On a GPU, integers that a shortcut keeps are from 0 to this number."""
+"""The value of a missing word. On a GPU, integers of a shortcut are from 0 to this number."""
 
 
 REWARD_STREAM = 0
@@ -39,7 +39,7 @@ pseudo-rewards, and tables of rewards and their rows.
 
 
 class Stream(NamedTuple):
-    """An address to draw from. The cursor is the Philox counter: (block, pull or block / 2^32, arm, kind and noise)."""
+    """An address of random numbers. The cursor is the Philox counter: block, pull or block / 2^32, arm, kind and noise."""
 
     key0: int
     key1: int
@@ -81,7 +81,7 @@ def mix_round(c0, c1, c2, c3, key0, key1):
 @addressed_by("pull")
 @scalar
 def seek(stream, arm, pull):
-    """Point a stream at the draws of one pull of one arm.
+    """Set a stream to the address of one pull of one arm.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def draw_block(stream):
 
 
 class BufferedStream(NamedTuple):
-    """A stream whose next block is computed ahead, while the processor is busy with the present one."""
+    """A stream that computes its next block in advance, in parallel with the use of the present one."""
 
     key0: int
     key1: int
@@ -127,7 +127,7 @@ def make_buffered_stream(stream, memory):
 
 @noinline_on_gpu
 def draw_buffered_block(stream):
-    """Return the block computed last time, and compute the next one."""
+    """Return the buffered block, and compute the next one."""
     block = stream.next_block
     w0, w1, w2, w3 = int(block[0]), int(block[1]), int(block[2]), int(block[3])
     block[0], block[1], block[2], block[3] = draw_block(stream)
@@ -162,6 +162,6 @@ def uniform_pair(stream):
 
 @scalar
 def buffered_uniform_pair(stream):
-    """Draw two independent uniforms from a block computed ahead."""
+    """Draw two independent uniforms from a buffered block."""
     w0, w1, w2, w3 = draw_buffered_block(stream)
     return convert_to_unit(w0, w1), convert_to_unit(w2, w3)

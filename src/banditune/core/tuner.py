@@ -26,12 +26,12 @@ class Trial(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """How precise an answer must be before a search may stop, and with which confidence.
+    """The precision and the confidence at which a search may stop.
 
     Parameters
     ----------
     precision : float or None
-        Search until no other value is better by more than this share of the regret. With None the budget is spent.
+        Search until no other value is better by more than this share of the regret. With None the whole budget is used.
     confidence : float
         Confidence of the statements of the search, such as 0.95.
     """
@@ -41,7 +41,7 @@ class Goal(NamedTuple):
 
 
 SPEND_BUDGET = Goal(None, 0.95)
-"""No precision is requested: the search spends its budget."""
+"""The goal of a search without a precision: it uses its whole budget."""
 
 
 SearchGenerator = Generator[Trial, Any, Any]

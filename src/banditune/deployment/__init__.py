@@ -1,4 +1,4 @@
-"""A tuned policy in production: it selects arms, learns from rewards, and is saved as JSON."""
+"""Deployed policies: they select arms in production, are updated for rewards, and are saved as JSON."""
 
 from banditune.core.lazy_names import attach_stub
 

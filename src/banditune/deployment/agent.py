@@ -1,4 +1,4 @@
-"""The memory of a deployed policy for one set of arms, and the compiled code that works on it."""
+"""The memory of a deployed policy for one set of arms, and its compiled code."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ DEPLOYED_SLOTS = ("view", "start", "choose", "update", "recall", "resume")
 
 
 MAX_MEMORY_NUMBERS = 2**25
-"""The most numbers in a memory. There are two, the actual and the imagined one: half a GiB in all."""
+"""The largest number of floats of a memory. There are two memories, one for pending pulls: half a GiB together."""
 
 
 @dataclass(frozen=True)
 class DeployedArms(Problem):
-    """The arms of a deployed policy as a problem, for checks that need one."""
+    """The arms of a deployed policy as a problem, for checks that need a problem."""
 
     arms: int
     dims: int = 0
@@ -52,7 +52,7 @@ def compile_step_kernel(policy: Policy, dims: int) -> Callable[..., Any]:
 class PolicyAgent:
     """A policy on some arms.
 
-    `act` is its kernel, `features` has the shape (dims, arms), and `draws` is shared with the caller.
+    `act` is its kernel, `features` has the shape (dims, arms), and the caller owns `draws`.
     """
 
     def __init__(
@@ -92,9 +92,9 @@ class PolicyAgent:
             ) from error
 
     def choose(self, step: int, waiting: list[int] | None = None) -> int:
-        """Choose the arm to pull. Each arm's `waiting` pulls count as if they had paid its mean reward.
+        """Choose the arm to pull. Each arm's `waiting` pulls count as pulls with its mean reward.
 
-        An arm without rewards counts with the mean of all arms; without any rewards, with the middle of the range.
+        For an arm without rewards, the mean of all rewards is used; without any rewards, the middle of the range.
         """
         if waiting is None:
             choice = self._run_step(step_kernel.CHOOSE, step)
@@ -115,7 +115,7 @@ class PolicyAgent:
         )
 
     def learn(self, step: int, arm: int, reward: float) -> None:
-        """Learn the reward of a pull."""
+        """Update the memory for the reward of a pull."""
         self._run_step(step_kernel.LEARN, step, arm, reward)
 
     def recall(self) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Deploys policies: with given parameters, or with those that a tuning found."""
+"""Deploys policies with given parameters, or with the parameters of a tuning."""
 
 from __future__ import annotations
 
@@ -53,20 +53,20 @@ def deploy(
     rewards: str = "real",
     searched: Mapping[str, Sequence[float]] | None = None,
 ) -> DeployedPolicy:
-    """Put a policy to work with given parameters.
+    """Deploy a policy with given parameters.
 
     The policy is compiled, or loaded from the cache, before this returns.
 
     Parameters
     ----------
     policy : Policy
-        A policy with all its options in numbers, such as `UCB1(noise=0.5)`.
+        A policy whose options are all numbers, such as `UCB1(noise=0.5)`.
     params : float, sequence of float or mapping of str to float, optional
         The parameter values, in the policy's order or by name; the textbook values by default.
     horizon : int
-        How many pulls are expected.
+        The expected number of pulls.
     arms : int, optional
-        How many arms there are, which are then numbered from 0. One of `arms`, `names` and `features` must be given.
+        The number of arms. They are numbered from 0. One of `arms`, `names` and `features` must be given.
     names : sequence of str or int, optional
         The names of the arms.
     features : array of float, optional
@@ -74,13 +74,13 @@ def deploy(
     seed : int
         The seed of the policy's random numbers. Replicas of a service should have different seeds.
     pending : {"ignore", "mean"}, optional
-        How a pull counts while its reward is pending: not at all, or as if it had paid the present mean of its arm. By
-        default each policy has the setting that measured better (docs/how-to/deployment.md).
+        The treatment of a pull without reward: it does not count, or it counts as a pull with the present mean of its arm.
+        By default each policy has the setting that was better in measurements (docs/how-to/deployment.md).
     rewards : {"real", "unit", "binary"}
         The rewards that the parameters are for: any, in [0, 1], or 0 and 1. Except for "real", the first reward outside
         [0, 1] raises a Python warning.
     searched : mapping of str to (float, float), optional
-        Both ends of the ranges in which the parameters were tuned. They are only kept in the state.
+        Both ends of the ranges in which the parameters were tuned. They are stored in the state and not used.
 
     Returns
     -------
@@ -90,7 +90,7 @@ def deploy(
     Raises
     ------
     InvalidRequest
-        If an argument cannot be used, or the policy cannot be deployed, such as one from `wrap_policy`.
+        If an argument cannot be used, or the policy cannot be deployed. A policy from `wrap_policy` cannot.
     SimulationError
         If the policy cannot be compiled.
 
@@ -138,9 +138,9 @@ def deploy_result(
     seed: int = 0,
     pending: str | None = None,
 ) -> DeployedPolicy:
-    """Put to work what a tuning found, or the best policy of a comparison.
+    """Deploy the policy of a tuning, or the best policy of a comparison.
 
-    The arms have the names and features of the problem by default.
+    By default, the arms have the names and features of the problem.
 
     Parameters
     ----------
@@ -152,11 +152,11 @@ def deploy_result(
     names : sequence of str or int, optional
         The names of the arms.
     features : array of float, optional
-        The features of the arms, one row per arm. The intercept of a problem that has one may be left out.
+        The features of the arms, one row per arm. An intercept of the problem may be left out.
     seed : int
         The seed of the policy's random numbers. Replicas of a service should have different seeds.
     pending : {"ignore", "mean"}, optional
-        How a pull counts while its reward is pending; see `deploy`.
+        The treatment of a pull without reward; see `deploy`.
 
     Returns
     -------
@@ -228,7 +228,7 @@ def warn_of_worse_value(tuning: Tuning) -> None:
 
 
 def count_arms(problem: Mapping[str, Any]) -> int | None:
-    """Count the arms of a described problem; None if its description does not say."""
+    """Count the arms of a described problem; None if its description does not state them."""
     if "arms" in problem:
         return check_count("arms", problem["arms"], 1, MAX_DEPLOYED_ARMS)
     means = convert_to_array(problem.get("means"))
@@ -239,7 +239,7 @@ def resolve_arm_names(names: Any, arms: Any, table: list[Any]) -> list[ArmName]:
     """Return the names of arms as given, or numbers from 0."""
     if names is None and arms is None and not table:
         raise InvalidRequest(
-            "either {}, {} or {} must be given, so that the policy knows its arms.",
+            "{}, {} or {} must be given, because a policy needs arms.",
             *(Argument("arms"), Argument("names"), Argument("features")),
             argument="arms",
             code="missing",
@@ -257,7 +257,7 @@ def resolve_arm_names(names: Any, arms: Any, table: list[Any]) -> list[ArmName]:
     if (arms is not None and arms != len(arm_names)) or (table and len(table) != len(arm_names)):
         counts = f"{len(arm_names)} names" if names is not None else f"{len(arm_names)} arms"
         raise InvalidRequest(
-            f"names, arms and features must be of the same number, but got {counts}, arms={arms!r} and {len(table)} "
+            f"names, arms and features must have the same number, but got {counts}, arms={arms!r} and {len(table)} "
             "rows of features.",
             argument="names",
             code="conflict",

@@ -1,7 +1,7 @@
 """The state of a deployed policy: a frozen record that is written to JSON and checked when it is read.
 
-Loading runs no code that is named in the file. The memory of a policy is never stored. It is computed from the pulls and
-the total reward of each arm, so no number in a file becomes an address in compiled code.
+No code that is named in the file is run. The memory of a policy is not stored, but computed from the pulls and the total
+reward of each arm. So no number in a file becomes an address in compiled code.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OLD_FIELD_NAMES = {"stream_position": "drawn", "searched_ranges": "searched", "p
 
 
 MAX_STATE_BYTES = 2**26
-"""The most bytes of a state that can be read."""
+"""The largest number of bytes of a state."""
 
 
 MAX_DEPLOYED_ARMS = 100_000
@@ -43,11 +43,11 @@ MAX_PULLS = 2**53
 
 
 MAX_ABS_REWARD = 1e100
-"""The largest absolute reward, so that totals stay finite."""
+"""The largest absolute reward. It is limited so that totals are finite."""
 
 
 PENDING_MODES = ("ignore", "mean")
-"""How pulls count while their rewards are pending."""
+"""The treatments of pulls without reward."""
 
 
 TUNED_REWARD_KINDS = ("real", "unit", "binary")
@@ -59,7 +59,7 @@ ArmName = str | int
 
 @dataclass(frozen=True)
 class ArmState:
-    """What is known about one arm of a deployed policy.
+    """The counts, the rewards and the features of one arm of a deployed policy.
 
     Attributes
     ----------
@@ -70,11 +70,11 @@ class ArmState:
     total : float
         The sum of these rewards.
     pending_pulls : int
-        The number of pulls that wait for a reward.
+        The number of pulls without a reward.
     retired : bool
-        Whether the arm is never selected again.
+        Whether the arm can no longer be selected.
     features : tuple of float
-        The features of the arm; empty where arms have none.
+        The features of the arm; empty if arms have none.
     """
 
     name: ArmName
@@ -100,7 +100,7 @@ class DeploymentState:
     seed : int
         The seed of the policy's random numbers.
     pending : {"ignore", "mean"}
-        How pulls count while their rewards are pending.
+        The treatment of pulls without reward.
     stream_position : tuple of (int, int)
         The position in the stream of random numbers.
     arms : tuple of ArmState
@@ -199,7 +199,7 @@ def parse_range_limits(searched: Mapping[str, Any]) -> dict[str, tuple[float, fl
 
 
 def check_arm_states(arms: tuple[ArmState, ...]) -> None:
-    """Check limits, that names are unique, that arms have equally many features, and that one is not retired."""
+    """Check limits, unique names, equal numbers of features, and that an arm is not retired."""
     if len(arms) > MAX_DEPLOYED_ARMS or any(len(arm.features) > MAX_DIMS for arm in arms):
         raise InvalidRequest(
             f"a deployed policy must have at most {MAX_DEPLOYED_ARMS} arms with {MAX_DIMS} features, but has more.",
@@ -222,7 +222,7 @@ def check_arm_states(arms: tuple[ArmState, ...]) -> None:
 
 
 def _make_field_error(name: str, requirement: str, value: Any) -> InvalidRequest:
-    """Make the error for a field of a state that holds something else."""
+    """Make the error for a field of a state with a wrong value."""
     return InvalidRequest(f"`{name}` of a state must be {requirement}, but got {value!r:.60}.", code="bad-data")
 
 
@@ -312,6 +312,6 @@ def _require_fields(
     names = {old_names.get(name, name): name for name in field_names}
     if sorted(data) != sorted(names):
         raise InvalidRequest(
-            f"{title} must hold the fields {sorted(names)}, but got {sorted(data)!r:.200}.", code="file-format"
+            f"{title} must have the fields {sorted(names)}, but got {sorted(data)!r:.200}.", code="file-format"
         )
     return {names[key]: value for key, value in data.items()}

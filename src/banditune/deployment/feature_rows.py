@@ -1,4 +1,4 @@
-"""Checks the features of arms, and makes the matrix that scalar code reads."""
+"""Checks the features of arms, and makes their matrix for scalar code."""
 
 from __future__ import annotations
 
@@ -49,6 +49,6 @@ def read_feature_row(features: Any) -> tuple[float, ...]:
 
 
 def add_known_intercept(row: tuple[float, ...], known: list[tuple[float, ...]]) -> tuple[float, ...]:
-    """Return a row of features, with a leading 1 if all known rows have one and only that is missing."""
+    """Return a row of features. If all known rows start with 1 and only this is missing, it is added."""
     misses_one = bool(row) and all(len(known_row) == len(row) + 1 and known_row[0] == 1 for known_row in known)
     return (1.0, *row) if misses_one else row

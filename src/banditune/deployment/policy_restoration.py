@@ -15,27 +15,27 @@ from banditune.simulation.spec import check_options_resolved
 from banditune.study.restoration import restore_policy
 
 PASS_POLICY_TO_LOAD = Wording("DeployedPolicy.load(path, policy)", "--policy FILE.py:NAME")
-"""How a policy is passed with a saved state."""
+"""The code and the option that pass a policy with a saved state."""
 
 
 PASS_POLICY_TO_DEPLOY = Wording("result.deploy(mine)", "--policy FILE.py:NAME")
-"""How a policy is passed with a saved result."""
+"""The code and the option that pass a policy with a saved result."""
 
 
 def refuse_external_policy(name: Any, params: Mapping[str, Any]) -> InvalidRequest:
-    """Make the error for an external policy: why it is not deployed, and what to do instead."""
+    """Make the error for an external policy, which cannot be deployed, with advice."""
     text = ", ".join(f"{key}={value!r:.40}" for key, value in params.items())
     return InvalidRequest(
-        f"a policy of this library must be deployed, but {name!r:.60} is an object of another one, which selects arms and "
-        f"takes rewards by itself: create it there{f' with {text}' if text else ''}, or tune and deploy a policy of this "
-        "package, such as ucb1-step.",
+        f"only a policy of this library can be deployed, but {name!r:.60} is an object of another one, which selects arms "
+        f"and accepts rewards itself: create it there{f' with {text}' if text else ''}, or tune and deploy a policy of "
+        "this package, such as ucb1-step.",
         argument="policy",
         code="unsupported",
     )
 
 
 def check_deployable(policy: Policy, state: DeploymentState) -> None:
-    """Check that a policy can be saved and rebuilt, and that its arms fit it."""
+    """Check that a policy can be saved and rebuilt, and that it supports its arms."""
     check_is_policy(policy)
     check_options_resolved(policy)
     if policy.recall is None or policy.resume is None:
@@ -73,14 +73,14 @@ def check_reward_totals(policy: Policy, arms: tuple[ArmState, ...]) -> None:
         )
         if not is_possible or (policy.rewards == "binary" and arm.total != math.floor(arm.total)):
             raise InvalidRequest(
-                f"the total of an arm must be one that {arm.pulls} rewards of {policy.name} can have "
+                f"the total of an arm must be possible for {arm.pulls} rewards of {policy.name} "
                 f"({policy.rewards}), but that of {arm.name!r} is {arm.total!r}.",
                 code="bad-data",
             )
 
 
 def check_deployed_params(policy: Policy, params: Mapping[str, float]) -> list[float]:
-    """Return the row of parameters. They may lie outside the range that is searched by default."""
+    """Return the row of parameters. They may be outside the range that is searched by default."""
     names = [parameter.name for parameter in policy.parameters]
     if sorted(params) != sorted(names):
         raise InvalidRequest(
@@ -104,7 +104,7 @@ def restore_state_policy(
 ) -> Policy:
     """Restore the policy of a state.
 
-    Policies that compute a table must be passed, because a state must not decide how long that takes.
+    Policies that compute a table must be passed, because a state could request a table that takes too long.
     """
     name = state.policy["name"]
     if policy is None and name in tables:

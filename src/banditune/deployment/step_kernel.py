@@ -1,4 +1,4 @@
-"""One step of a deployed policy as one compiled function, from the scalar code that the simulator uses."""
+"""One step of a deployed policy as one compiled function, from the scalar code of the simulator."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ PULLS_ROW, TOTALS_ROW, PENDING_ROW = 0, 1, 2
 
 
 def run_agent_step(action, floats, imagined, features, options, params, draws, facts, horizon, step, arm, reward):
-    """Run one action: choose an arm, learn a reward, write pulls and totals into `facts`, or rebuild the memory.
+    """Run one action: choose an arm, update for a reward, write pulls and totals into `facts`, or rebuild the memory.
 
-    `floats` holds the memory and scratch arrays. `step` is that of a choice or a reward, `arm` that of a reward.
-    CHOOSE_WITH_PENDING fills `imagined` with the memory as if pending pulls had paid; `reward` is then the assumed mean
-    while no reward is known. All actions are one function, which compiles in a fraction of the time. `draws` holds the
-    key and the cursor of the agent's stream.
+    `floats` are the memory and scratch arrays. `step` is that of a choice or a reward, `arm` that of a reward.
+    CHOOSE_WITH_PENDING computes in `imagined` the memory in which pending pulls have rewards. If there is no reward yet,
+    `reward` is their mean. All actions are in one function, because this compiles in a fraction of the time. `draws` are
+    the key and the cursor of the agent's stream.
     """
     setting = resolve_setting(Setting(features.shape[1], features.shape[0], horizon, features, options))
     memory, scratch = split_floats(floats, setting)
@@ -70,7 +70,7 @@ def run_agent_step(action, floats, imagined, features, options, params, draws, f
 
 @scalar
 def add_pending(facts, middle):
-    """Count pending pulls as if they had paid the mean of their arm, or of all arms if it has no rewards."""
+    """Count pending pulls with the mean reward of their arm, or of all arms if it has no rewards."""
     pulls = 0.0
     total = 0.0
     for arm in range(facts.shape[1]):

@@ -1,4 +1,4 @@
-"""What can be computed instead of simulated: indices, optimal values, exact regrets and lower bounds."""
+"""Exact computations without simulation: indices, optimal values, regrets and lower bounds."""
 
 from banditune.core.lazy_names import attach_stub
 

@@ -18,7 +18,7 @@ from banditune.simulation.estimators.arm_totals import start_totals, update_tota
 
 
 class ArmProbabilities(NamedTuple):
-    """A policy whose arm probabilities follow from counts.
+    """A policy whose arm probabilities are functions of counts.
 
     `compute_probabilities(params, options, counts)` returns a row per state.
     """
@@ -31,7 +31,7 @@ class ArmProbabilities(NamedTuple):
 def compute_epsilon_greedy_probabilities(params: FloatArray, options: FloatArray, counts: IntArray) -> FloatArray:
     """Compute the probabilities of epsilon-greedy: any arm with probability epsilon, else the highest mean.
 
-    Arms never pulled come first.
+    Arms without pulls precede others.
     """
     pulls = extract_pulls(counts)
     means = np.where(pulls > 0, extract_successes(counts) / np.maximum(pulls, 1), np.inf)
@@ -44,9 +44,9 @@ def compute_epsilon_greedy_probabilities(params: FloatArray, options: FloatArray
 def compute_thompson_probabilities(params: FloatArray, options: FloatArray, counts: IntArray) -> FloatArray:
     """Compute the probability that each arm has the highest draw.
 
-    It is an integral of the density of the arm and the distribution functions of the others. The arms are cut into two
-    halves. Every integral is then a product of a factor of each half, and the integrals of all states are products of
-    matrices: one for each number of pulls that the left half can have.
+    It is an integral of the density of the arm and the distribution functions of the others. The arms are divided into two
+    halves. Each integrand is a product of one factor per half, so the integrals of all states are matrix products. There
+    is one matrix product for each number of pulls of the left half.
     """
     arms = counts.shape[1]
     probabilities = np.empty((len(counts), arms))
@@ -62,14 +62,14 @@ def compute_thompson_probabilities(params: FloatArray, options: FloatArray, coun
         across = np.flatnonzero(right_pulls == step - int(extract_pulls(lefts[at.start]).sum()))
         grid = compute_probability_grid(params[0], options, lefts[at], rights[across])
         probabilities[states] = grid[:, left_of[states] - at.start, np.searchsorted(across, right_of[states])].T
-    # Only rounding: an integral may be -1e-17, and a sum 1 + 1e-15.
+    # Rounding errors: an integral may be -1e-17, and a sum 1 + 1e-15.
     probabilities = np.maximum(probabilities, 0.0)
     probabilities /= probabilities.sum(axis=1, keepdims=True)
     return probabilities
 
 
 ROWS_PER_PRODUCT = 512
-"""Rows of nodes that are multiplied at once."""
+"""The number of rows of nodes that are multiplied at once."""
 
 
 def find_distinct_rows(counts: IntArray) -> tuple[IntArray, IntArray]:
@@ -102,7 +102,7 @@ def compute_probability_grid(gamma: float, options: FloatArray, lefts: IntArray,
 
 
 def compute_integrands(gamma: float, options: FloatArray, counts: IntArray) -> tuple[FloatArray, list[FloatArray]]:
-    """Compute at every node, for rows of counts: P(all arms are below it), and per arm P(it is there, the others below)."""
+    """Compute at every node, for rows of counts: P(all arms are below), and per arm P(it is at the node, others below)."""
     densities, distributions = [], []
     for column in counts.T:
         shapes = [
@@ -131,4 +131,4 @@ KNOWN_ARM_PROBABILITIES: Mapping[tuple[Callable[..., Any], ...], ArmProbabilitie
         ),
     }
 )
-"""Arm probabilities by the functions of a policy. Other policies must draw no random numbers."""
+"""The arm probabilities of policies, by the functions of the policy. Other policies must not draw random numbers."""

@@ -1,6 +1,6 @@
 """Computes the exact Bayes regret of a policy on a few arms with rewards 0 or 1.
 
-The probabilities of all states are carried forward step by step.
+The probabilities of all states are computed step by step.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from banditune.simulation import memory
 from banditune.simulation.spec import SimulationSpec
 
 TEMPORARY_NUMBERS = 1 << 23
-"""Numbers in a temporary array: layers are processed in slices of about this size."""
+"""The approximate size of temporary arrays. Layers are processed in slices of this size."""
 
 
 def compute_bayes_regret(
@@ -35,7 +35,7 @@ def compute_bayes_regret(
 ) -> FloatArray:
     """Compute the Bayes regret of a policy over `horizon` steps, one for each row of `rows`.
 
-    The problem must be `Bernoulli` or `Mixture`. The policy must draw no random numbers, or be Thompson sampling or
+    The problem must be `Bernoulli` or `Mixture`. The policy must not draw random numbers, except for Thompson sampling and
     epsilon-greedy, whose probabilities are known. `progress(done, total)` is called after every step of every row.
     """
     prior = make_counts_posterior(problem)
@@ -47,7 +47,7 @@ def compute_bayes_regret(
         )
     if policy.needs_features:
         raise InvalidRequest(
-            f"{policy.name} knows arms by their features, but those of {problem.name!r} have none.",
+            f"{policy.name} needs features of arms, but those of {problem.name!r} have none.",
             argument="policy",
             code="unsupported",
         )
@@ -72,19 +72,19 @@ def _report_row_progress(progress: Callable[[int, int], None], before: int, tota
 
 
 class CountsPosterior(NamedTuple):
-    """The prior of the means, and the posterior means that follow from counts."""
+    """The prior of the means, and the posterior means as functions of counts."""
 
     expected_best: float
     """The expected highest mean."""
     compute_means: Callable[[IntArray], FloatArray]
     """The posterior means of all arms, for rows of counts."""
     row_size: int
-    """Numbers that `compute_means` needs for a row."""
+    """The number of floats that `compute_means` needs for a row."""
 
 
 def make_counts_posterior(problem: Problem) -> CountsPosterior:
-    """Make the prior of a problem whose posterior is known from counts."""
-    # Exactly these: a subclass may draw its means in another way.
+    """Make the prior of a problem whose posterior depends only on counts."""
+    # Subclasses are excluded, because they may draw their means in another way.
     if type(problem) is Bernoulli:
         shapes = np.broadcast_to(np.array(problem.prior), (problem.arms, 2))
         best = beta_quadrature.compute_expected_max([(float(a), float(b)) for a, b in shapes])
@@ -95,7 +95,7 @@ def make_counts_posterior(problem: Problem) -> CountsPosterior:
         best = float(weights @ means.max(axis=1))
         return CountsPosterior(best, lambda counts: compute_mixture_means(weights, means, counts), 4 * max(means.shape))
     raise InvalidRequest(
-        f"exact regrets need a problem whose posterior is known from counts, bernoulli or mixture, but got "
+        f"exact regrets need a problem whose posterior depends only on counts, bernoulli or mixture, but got "
         f"{problem.name!r}; simulate() it instead.",
         argument="problem",
         code="unsupported",
@@ -111,7 +111,7 @@ def compute_beta_means(shapes: FloatArray, counts: IntArray) -> FloatArray:
 def compute_mixture_means(weights: FloatArray, means: FloatArray, counts: IntArray) -> FloatArray:
     """Compute posterior means if the vector of means is one of a few.
 
-    A mean of 0 or 1 has an infinite logarithm, so the outcomes that it rules out are counted separately.
+    A mean of 0 or 1 has an infinite logarithm, so outcomes that are impossible with such a mean are counted separately.
     """
     successes = extract_successes(counts).astype(np.float64)
     failures = extract_pulls(counts) - successes
@@ -160,7 +160,7 @@ def compute_expected_reward(
 
 
 def describe_state_overflow(spec: SimulationSpec, counted: list[int], needed: float) -> str:
-    """Report that the states of a step do not fit, and extrapolate what the horizon would need."""
+    """Describe a step whose states do not fit into memory, and extrapolate the memory for the horizon."""
     fits = len(counted)
     middle = (fits - 1) // 2
     power = math.log(counted[-1] / counted[middle]) / math.log(fits / (middle + 1)) if middle > 0 else 1.0

@@ -16,7 +16,8 @@ NODE_STEP = 2.0**-8
 
 
 QUADRATURE_NODES = np.arange(-1856, 1857) * NODE_STEP
-"""Trapezoid rule in u, where theta = expit(sinh(u)): exponentially accurate for shapes from about 0.04 to 50,000."""
+"""Nodes of the trapezoid rule in u, with theta = expit(sinh(u)). It converges exponentially for shapes from about 0.04 to
+50,000."""
 
 
 NODE_LOGITS = np.sinh(QUADRATURE_NODES)
@@ -27,7 +28,7 @@ NODE_MEANS = np.exp(-np.logaddexp(0, -NODE_LOGITS))
 
 @lru_cache(maxsize=4000)
 def compute_beta_weights(a: float, b: float) -> FloatArray:
-    """Compute the weights of a Beta(a, b) at the nodes: they sum to one, and sums over them are integrals."""
+    """Compute the weights of a Beta(a, b) at the nodes. They sum to one, and weighted sums are integrals."""
     log_density = -a * np.logaddexp(0, -NODE_LOGITS) - b * np.logaddexp(0, NODE_LOGITS)
     weights: FloatArray = np.cosh(QUADRATURE_NODES) * np.exp(log_density - log_density.max())
     weights /= weights.sum()
@@ -43,10 +44,10 @@ def compute_beta_weights(a: float, b: float) -> FloatArray:
 
 
 def integrate_cumulatively(values: FloatArray) -> FloatArray:
-    """Integrate values up to each node; their sum is the whole integral.
+    """Integrate values up to each node. Their sum is the whole integral.
 
-    The values must be a smooth function of the node number that is zero at both ends. Their Fourier series, integrated
-    term by term, then gives about fourteen digits; a cumulative sum would only give five.
+    The values must be a smooth function of the node number that is zero at both ends. Integrating their Fourier series
+    term by term gives about fourteen digits. A cumulative sum would give only five.
     """
     count = len(values)
     waves = np.fft.rfft(values)[1:] / (2j * np.pi * np.arange(1, count // 2 + 1) / count)

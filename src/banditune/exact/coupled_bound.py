@@ -1,15 +1,15 @@
 """The bound of `one_arm_bound` with all arms coupled: on every path, their pulls must sum to the horizon.
 
-In `one_arm_bound` each arm stops at any time, and only a price keeps the sum of all pulls near the horizon. Here the
-paths of all arms are sampled, and a clairvoyant, who sees all rewards and means, chooses numbers of pulls n_a that
-sum to T. For every pull of arm a it pays the change of U_a, the least mean of (T - tau) d_tau against the best mean
-M_a of the others, less its mean before the reward is seen. That has mean zero for every real policy, also given all
-means and rewards of the other arms, so M_a may be in it. Let U_a(i) be U_a after the first i rewards of the path. Arm
-a's term is that of `one_arm_bound` plus
+In `one_arm_bound` each arm stops at any time, and the sum of all pulls is near the horizon only because of a price. Here
+the paths of all arms are sampled. A clairvoyant, who knows all rewards and means, chooses numbers of pulls n_a that sum to
+T. Let U_a be the smallest mean of (T - tau) d_tau, over stopping times tau, against the best mean M_a of the other arms.
+For every pull of arm a the clairvoyant pays a penalty: the change of U_a by the reward, minus the mean of this change
+before the reward. The penalty has mean zero for every policy, even given all means and rewards of the other arms, so it may
+depend on M_a. Let U_a(i) be U_a after the first i rewards of the path. Arm a's term is that of `one_arm_bound` plus
 
     slack_a(n) = sum over i < n of (E[U_a(i + 1) | i rewards] - U_a(i)) + (T - n) d_n - U_a(n).
 
-No part of it is negative: U is at most its mean after another pull, and at most what stopping now leaves. Hence
+No part of it is negative: U is at most its mean after another pull, and at most the value of stopping now. Hence
 
 regret >= the bound of `one_arm_bound`, with the same price, + E[min of sum_a slack_a(n_a) over counts that sum to T].
 
@@ -40,18 +40,18 @@ from banditune.problems.bernoulli_arms import Bernoulli
 from banditune.simulation.compilation import compile_kernel
 
 PILOT_FIRST_RUN = 1 << 40
-"""Runs from here on choose the price; they are no part of an estimate."""
+"""The number of the first run that is used to choose the price. Estimates use smaller numbers."""
 
 
 def count_pilot_runs(horizon: int) -> int:
-    """Count the runs of a pilot: fewer if they are long."""
+    """Choose the number of pilot runs, which is smaller for long runs."""
     return 256 if horizon <= 2000 else 32
 
 
 class CoupledBound:
     """The bound for Bernoulli arms, from the one-arm bound with its best price and power.
 
-    Slacks are larger at higher prices, so that these may be better for all arms together, above all for two.
+    Slacks are larger at higher prices. So a higher price may be better for all arms together, in particular for two arms.
     """
 
     def __init__(
@@ -87,12 +87,12 @@ class CoupledBound:
 def compute_least_slacks(
     problem: Bernoulli, truths: FloatArray, rewards: FloatArray, price: float, power: int
 ) -> FloatArray:
-    """Compute the least sum of slacks of each path."""
+    """Compute the minimum of the sum of slacks of each path."""
     runs, arms, horizon = rewards.shape
     priors = problem.prior * (arms // len(problem.prior))
     order = np.sort(truths, axis=1)
     rivals = np.where(truths == order[:, -1:], order[:, -2:-1], order[:, -1:])
-    # Means that were rounded to 0 or 1 have no logit.
+    # Means that were rounded to 0 or 1 have no finite logit.
     rivals = np.clip(rivals, 1e-300, 1 - 2.0**-53)
     logits = np.log(rivals) - np.log1p(-rivals)
     above = np.stack([_compute_tail_probability(prior, logits[:, arm]) for arm, prior in enumerate(priors)], axis=1)
@@ -116,7 +116,7 @@ def _compute_tail_probability(prior: tuple[float, float], logits: FloatArray) ->
 
 
 def minimise_slack_sums(rewards, logits, above, priors, price, power, tables, path, nets, corners, corner_index, out):
-    """The least sum of slacks of each path."""
+    """Compute the minimum of the sum of slacks of each path."""
     runs, arms, horizon = rewards.shape
     for run in range(runs):
         for arm in range(arms):
@@ -136,7 +136,7 @@ def minimise_slack_sums(rewards, logits, above, priors, price, power, tables, pa
 
 @noinline
 def find_feasible_counts(nets, corners, corner_index, horizon):
-    """The net gain of counts that sum to T: corners of majorants, of which one arm gives back what is too much."""
+    """Compute the net gain of feasible counts: corners of majorants, reduced for one arm so that they sum to T."""
     maximise_counts(nets, corners, corner_index, horizon)
     excess = -horizon
     net = 0.0
@@ -154,10 +154,10 @@ def find_feasible_counts(nets, corners, corner_index, horizon):
 
 @noinline
 def maximise_counts_above(threshold, nets, corner_index, path, horizon):
-    """The largest sum of nets, none of which is positive, over counts that sum to T; it must be above the threshold.
+    """Compute the largest sum of nets, which are 0 or less, over counts that sum to T. It must be above the threshold.
 
-    Arm after arm, path[0, n] is the largest net gain of those so far with n pulls. The arm with the most counts above the
-    threshold comes last, when only one number of pulls is left for it.
+    After each arm, path[0, n] is the largest net gain of the arms so far with n pulls. The arm with the most counts above
+    the threshold is the last one, because its number of pulls is then determined.
     """
     arms = len(nets)
     last = 0
@@ -189,7 +189,7 @@ def maximise_counts_above(threshold, nets, corner_index, path, horizon):
 
 @optimize_separately
 def raise_maximum(target, source, more):
-    """Raise a target to a source and something more."""
+    """Raise each number of a target to at least the number of a source plus `more`."""
     for n in range(len(source)):
         value = source[n] + more
         target[n] = value if value > target[n] else target[n]
@@ -197,7 +197,7 @@ def raise_maximum(target, source, more):
 
 @scalar
 def fill_slacks(rewards, a, b, price, power, logit, above, tables, path):
-    """Fill in, for an arm after n of its rewards, what another pull costs and what no further pull does."""
+    """Compute for an arm, after n of its rewards, the slack of another pull and that of stopping."""
     horizon = len(rewards)
     successes, gains, stops = tables[0], tables[1], tables[2]
     wins = 0

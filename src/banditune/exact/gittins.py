@@ -1,15 +1,15 @@
 """Gittins indices of Bernoulli arms with Beta priors, and the policy that pulls the arm with the highest one.
 
-The index of an arm is the highest price of a pull at which the arm still breaks even, with the freedom to stop at any
-time. With a finite horizon it can be pulled for the rounds that are left, so the index depends on successes, failures and
-rounds left; with a discount it can be pulled for ever.
+The index of an arm is the highest price of a pull at which the arm breaks even if pulling may be stopped at any time. With
+a finite horizon the arm can be pulled in the remaining rounds, so the index depends on successes, failures and rounds left.
+With a discount the number of rounds is infinite.
 
 At a price, the value of continuing after p pulls with s successes is
 
     C(p, s) = q - price + discount (q V(p + 1, s + 1) + (1 - q) V(p + 1, s)),   V = max(C, 0),   q = (s + a) / (p + a + b),
 
-backward from the end. Pulls made and rounds left always add up to the same number, the *end*, so all states of one end
-are one triangle of (p, s).
+backward from the end. Pulls so far and rounds left always add up to the same number, the *end*. So all states of one end
+form a triangle of (p, s).
 """
 
 from __future__ import annotations
@@ -39,38 +39,39 @@ from banditune.simulation.devices import count_cores
 from banditune.simulation.estimators.arm_totals import read_successes
 
 PRICE_LANES = 32
-"""Prices that are processed at a time."""
+"""The number of prices that are processed at once."""
 
 
 PRICE_COUNT = 66 * (PRICE_LANES - 1) + 1
-"""Prices of a table. The largest error of 1,000 indices was then 1.1e-5 at a horizon of 200, 3.7e-5 at 500 and 1.2e-4
-at 1,000."""
+"""The number of prices of a table. With it, the largest error of 1,000 indices was 1.1e-5 at a horizon of 200, 3.7e-5 at
+500 and 1.2e-4 at 1,000."""
 
 
 GITTINS_TABLE_VERSION = 1
-"""Part of the name of a table on disk: raised when tables are computed in another way."""
+"""A version in the name of a table on disk. It is increased when tables are computed in another way."""
 
 
 TRUNCATION_ERROR = 1e-9
-"""The error of a discounted index from cutting off its infinite horizon."""
+"""The error of a discounted index because its infinite horizon is truncated."""
 
 
 MAX_DISCOUNT = 0.999
 
 
 MAX_ROUNDS_LEFT = 20_000
-"""With more rounds a single index takes longer than half a minute."""
+"""The largest number of rounds of a single index. With more rounds, it takes longer than half a minute."""
 
 
 def fill_index_triangle(end, top, a, b, discount, prices, values, times, out):
-    """The indices of all states with fewer than `top` pulls whose pulls and rounds left add up to `end`.
+    """Compute the indices of all states with fewer than `top` pulls whose pulls and rounds left add up to `end`.
 
-    At every price of a rising grid: the value of playing on, and the (discounted) number of pulls until it stops. The value
-    of one stopping rule is a line in the price that falls by its number of pulls, so it breaks even at price + value /
-    pulls; the index is the highest price at which any rule does. It is taken from the best rules at the two prices next to
-    it: no error if at most one decision changes between them, else it is too low by the order of their distance squared.
+    For every price of an increasing grid, the value of continuing and the (discounted) number of pulls until stopping are
+    computed. The value of a stopping rule is linear in the price. It falls by the number of pulls, so the rule breaks
+    even at price + value / pulls. The index is the highest price at which a rule breaks even. It is computed from the
+    best rules at the two neighbouring prices. It is exact if at most one decision changes between them. Otherwise it is
+    too low, by the order of their squared distance.
 
-    With a discount, an arm that is worth its price at the end is pulled for ever.
+    With a discount, an arm that is worth its price at the end is pulled in all further rounds.
     """
     lane_count = values.shape[1]
     for_ever = 1.0 / (1.0 - discount) if discount < 1.0 else 0.0
@@ -82,7 +83,7 @@ def fill_index_triangle(end, top, a, b, discount, prices, values, times, out):
                 times[s, lane] = for_ever if spare > 0.0 else 0.0
         lowest = 0
         for p in range(end - 1, -1, -1):
-            # Below both of these a pull costs more than it earns, now and later: the values remain 0.
+            # Below both of these, a pull costs more than its reward, now and later, so the values remain 0.
             lowest = min(lowest - 1, int(prices[first] * (p + a + b) - a))
             lowest = max(lowest, 0)
             reached = p + 1
@@ -111,7 +112,7 @@ def fill_index_triangle(end, top, a, b, discount, prices, values, times, out):
 def compute_index_triangle(
     end: int, top: int, prior: tuple[float, float], discount: float, prices: FloatArray
 ) -> FloatArray:
-    """Compute the indices of a triangle; that of (p pulls, s successes) has position p (p + 1) / 2 + s."""
+    """Compute the indices of a triangle. That of (p pulls, s successes) is at position p (p + 1) / 2 + s."""
     out = np.full(count_triangle_entries(top), np.nan)
     values, times = np.empty((end + 1, PRICE_LANES)), np.empty((end + 1, PRICE_LANES))
     compile_kernel(fill_index_triangle)(
@@ -121,7 +122,7 @@ def compute_index_triangle(
 
 
 def make_price_grid(low: float, high: float) -> FloatArray:
-    """Make prices from one mean reward to another, denser towards 0 and 1, where means are known better."""
+    """Make prices from one mean reward to another, denser near 0 and 1, where posteriors are narrower."""
     ends = np.arcsin(np.sqrt([low, high]))
     prices: FloatArray = np.sin(np.linspace(ends[0], ends[1], PRICE_COUNT)) ** 2
     return prices
@@ -137,8 +138,8 @@ def compute_gittins_index(
 ) -> float:
     """Compute the Gittins index of a Bernoulli arm, to about ten digits.
 
-    The index is the highest price of a pull at which the arm still breaks even, with the freedom to stop at any time.
-    Either `rounds_left` or `discount` must be given.
+    The index is the highest price of a pull at which the arm breaks even if pulling may be stopped at any time. Either
+    `rounds_left` or `discount` must be given.
 
     Parameters
     ----------
@@ -147,9 +148,9 @@ def compute_gittins_index(
     failures : int
         Rewards of 0 so far.
     rounds_left : int, optional
-        Rounds left, 20,000 at most.
+        The number of rounds left, 20,000 at most.
     discount : float, optional
-        Factor by which a reward is worth less every round in an endless game, above 0 and 0.999 at most.
+        The factor by which the value of a reward falls every round, for an infinite horizon; above 0, 0.999 at most.
     prior : (float, float)
         Beta(a, b) of the arm's mean.
 
@@ -174,14 +175,14 @@ def compute_gittins_index(
     end, rate = resolve_end(rounds_left, discount)
     low, high = a / (a + b), 1.0
     for _ in range(6):
-        # On a grid that starts at the index itself the value would not change sign.
+        # If the grid started at the index itself, the value would not change its sign.
         prices = np.linspace(low - 1e-3 * (high - low), high, PRICE_LANES)
         (index,) = compute_index_triangle(end, 1, (a, b), rate, prices)
         step = prices[1] - prices[0]
         low, high = max(low, index - step), min(high, index + 2 * step)
     if not math.isfinite(index):
         raise InvalidRequest(
-            "shapes of a prior must not be so far apart, but got {}.",
+            "the shapes of a prior must not differ so much, but got {}.",
             Setting("prior", prior),
             argument="prior",
             code="out-of-range",
@@ -218,7 +219,7 @@ def check_discount(discount: Any) -> float:
 
 
 def compute_far_end(discount: float) -> int:
-    """Compute the pulls after which rewards are negligible: they are worth at most discount^pulls / (1 - discount)."""
+    """Compute the pulls after which rewards are negligible: their value is at most discount^pulls / (1 - discount)."""
     return max(2, math.ceil(math.log(TRUNCATION_ERROR * (1 - discount)) / math.log(discount)))
 
 
@@ -233,7 +234,7 @@ def count_triangle_entries(horizon: int) -> int:
 
 
 def compute_finite_table(prior: tuple[float, float], horizon: int) -> NDArray[np.float32]:
-    """Compute indices for every end up to the horizon; those of an end start at (end - 1) end (end + 1) / 6."""
+    """Compute indices for every end up to the horizon. Those of an end start at (end - 1) end (end + 1) / 6."""
     table = np.empty(count_table_entries(horizon), np.float32)
 
     def fill(end: int) -> None:
@@ -275,7 +276,7 @@ def load_gittins_table(prior: tuple[float, float], horizon: int, discount: float
 
 @scalar
 def locate_gittins_table(setting, arm, size):
-    """Where the table of an arm starts: after the number of tables and, if there are several, each arm's choice."""
+    """Locate the table of an arm. Tables follow their number and, if there are several, the number of each arm's table."""
     if setting.options[0] == 1.0:
         return 1
     return 1 + setting.arms + int(setting.options[1 + arm]) * size
@@ -283,7 +284,7 @@ def locate_gittins_table(setting, arm, size):
 
 @scalar
 def choose_highest_index(state, setting, step, params, stream):
-    """The highest Gittins index for the rounds that are left; ties go to the lowest arm number."""
+    """Choose the arm with the highest Gittins index for the remaining rounds. Ties go to the lowest arm number."""
     best = 0
     highest = -1.0
     for arm in range(setting.arms):
@@ -299,7 +300,7 @@ def choose_highest_index(state, setting, step, params, stream):
 
 @scalar
 def choose_highest_discounted_index(state, setting, step, params, stream):
-    """The highest discounted Gittins index; ties go to the lowest arm number."""
+    """Choose the arm with the highest discounted Gittins index. Ties go to the lowest arm number."""
     best = 0
     highest = -1.0
     for arm in range(setting.arms):
@@ -314,18 +315,19 @@ def choose_highest_discounted_index(state, setting, step, params, stream):
 
 @dataclass(frozen=True)
 class Gittins(TotalsPolicy):
-    """Highest Gittins index: the price at which pulling an arm, with the freedom to stop at any time, just breaks even.
+    """The policy that pulls the arm with the highest Gittins index.
 
-    For a horizon n the table has n (n + 1) (n + 2) / 6 numbers: 5 MiB for 200, 638 MiB for 1,000. With a discount it
-    has n (n + 1) / 2. It is kept on disk. Rewards must be 0 or 1. Nothing is tuned.
+    The index is the highest price of a pull at which the arm breaks even if pulling may be stopped at any time. For a
+    horizon n the table has n (n + 1) (n + 2) / 6 numbers: 5 MiB for 200, 638 MiB for 1,000. With a discount it has
+    n (n + 1) / 2. It is stored on disk. Rewards must be 0 or 1. The policy has no parameter.
 
     Parameters
     ----------
     prior : (float, float), sequence of (float, float) or "problem"
         Beta(a, b) of the mean rewards, one pair for all arms or one per arm. By default it is taken from the problem.
     discount : float, optional
-        Factor by which a reward is worth less every round in an endless game, 0.999 at most. Without it, the index is
-        for the rounds that are left of the horizon.
+        The factor by which the value of a reward falls every round, for an infinite horizon; 0.999 at most. Without it,
+        the index is for the remaining rounds of the horizon.
 
     Examples
     --------
@@ -356,7 +358,7 @@ class Gittins(TotalsPolicy):
         return choose_highest_index if self.discount is None else choose_highest_discounted_index
 
     def options(self, arms: int, dims: int, horizon: int) -> NDArray[np.float32]:
-        """The number of tables, the number of each arm's table if there are several, then the tables."""
+        """Return the number of tables, the number of each arm's table if there are several, then the tables."""
         priors = check_prior_pairs(self.prior, arms, first="a", second="b", first_positive=True)
         distinct = list(dict.fromkeys(priors))
         if len(distinct) == 1:

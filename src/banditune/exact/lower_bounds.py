@@ -1,7 +1,7 @@
 """Lower bounds on the Bayes regret of any policy, for Bernoulli and Gaussian arms.
 
-"one arm" is a number (see `one_arm_bound`). The others are means of samples: "future", "posterior mean" and, for two arms,
-"value" (see `sampled_bounds`); for Bernoulli arms "coupled" (see `coupled_bound`), which is mostly the largest.
+"one arm" is computed (see `one_arm_bound`). The others are means of samples: "future", "posterior mean" and, for two arms,
+"value" (see `sampled_bounds`); for Bernoulli arms "coupled" (see `coupled_bound`), which is usually the largest.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from banditune.results.estimates import Estimate
 from banditune.results.student_t import compute_student_quantile
 
 VALUE_HORIZON_LIMIT = 2000
-"""Beyond this horizon, "value", which takes T^2 / 2 steps for a run, is left out."""
+"""The longest horizon for "value", which takes T^2 / 2 steps for a run."""
 
 
 BOUND_HORIZON_LIMIT = 20_000
-"""A longer horizon has the bounds of this one: regret never falls with more rounds."""
+"""The longest horizon. For a longer one, its bounds are used, because regret does not fall with more rounds."""
 
 
 COUPLED_WORK = 4e9
-"""About this many states are visited for "coupled". Long runs are fewer, but at least 100."""
+"""The approximate number of states for "coupled". It limits the number of long runs, which is at least 100."""
 
 
 MIN_BOUND_RUNS, MAX_BOUND_RUNS = 100, 1000
-"""Runs of a sampled bound: fewer have too large an error, and more are not needed."""
+"""The smallest and the largest number of runs of a sampled bound. The error of fewer runs would be too large."""
 
 
 class SelectedBound(NamedTuple):
-    """With probability `confidence` no policy has a Bayes regret below `value`; "one arm" is certain, with confidence 1."""
+    """With probability `confidence` no policy has a Bayes regret below `value`. "one arm" has confidence 1."""
 
     value: float
     name: str
@@ -49,12 +49,12 @@ class SelectedBound(NamedTuple):
 
 
 def has_lower_bound(problem: Any) -> bool:
-    """Whether there are bounds for a problem: a subclass may draw its means in another way."""
+    """Return whether there are bounds for a problem. Subclasses have none: they may draw means in another way."""
     return type(problem) in (Bernoulli, Gaussian) and not getattr(problem, "residuals", ())
 
 
 def estimate_bound_seconds(problem: Any, horizon: int) -> float:
-    """Estimate the time of the certain bound: two seconds for a horizon of 10,000 and arms with one prior."""
+    """Estimate the time of the computed bound: two seconds for a horizon of 10,000 and arms with one prior."""
     if isinstance(problem, Gaussian) and not all(0.02 <= sd / problem.noise <= 50 for _, sd in problem.prior):
         return math.inf
     seconds_per_prior = 0.07 + 2.0 * (min(horizon, BOUND_HORIZON_LIMIT) / 10_000) ** 1.5
@@ -69,7 +69,7 @@ def _compute_limit(estimate: Estimate, confidence: float, runs: int) -> float:
 
 
 class BoundCalculator:
-    """The bounds of a problem: the certain one is computed at once, the sampled ones by name."""
+    """The bounds of a problem. The computed one is an attribute, and the sampled ones are computed by name."""
 
     def __init__(self, problem: Any, horizon: int, seed: int = 0) -> None:
         self.problem, self.horizon, self.seed = (
@@ -91,7 +91,7 @@ class BoundCalculator:
         self.certain = SelectedBound(value, "one arm", 1.0, Estimate(mean=value, se=0.0, low=value, high=value, runs=0))
 
     def estimate_all(self, runs: int) -> dict[str, Estimate]:
-        """Estimate every bound by name; "one arm" has no error and no runs."""
+        """Estimate every bound. Return the estimates by name; "one arm" has no error and no runs."""
         runs = check_integer("runs", runs, 2)
         estimates = {name: Estimate.from_sample(self.sample_bound(name, range(runs))) for name in self.names}
         return estimates | {self.certain.name: self.certain.estimate}
@@ -99,9 +99,9 @@ class BoundCalculator:
     def select_best(self, runs: int, confidence: float) -> SelectedBound:
         """Select the best bound, as a one-sided confidence limit.
 
-        Separate pilot runs choose the most promising sampled bound. Only that one is estimated, and the larger of its
-        limit and of "one arm" is returned. "one arm" is never too large, so that the error probability is at most
-        1 - confidence, as far as the central limit theorem holds.
+        The most promising sampled bound is chosen by separate pilot runs. Only this one is estimated, and the larger of
+        its limit and of "one arm" is returned. "one arm" is never too large, so the error probability is at most
+        1 - confidence, provided that the central limit theorem holds.
         """
         runs = check_integer("runs", runs, 2)
         check_number("confidence", confidence, least=0.5, below=1, note=" (95% is 0.95)")
@@ -113,7 +113,7 @@ class BoundCalculator:
         return SelectedBound(limit, name, confidence, estimate) if limit > self.certain.value else self.certain
 
     def select_affordable(self, work: float, confidence: float = 0.95) -> SelectedBound:
-        """Select the larger of "one arm" and the limit of the usually best sampled bound, if that visits few states.
+        """Select the larger of "one arm" and, if it needs few states, the limit of the usually best sampled bound.
 
         The choice of the sampled bound and its runs does not depend on its values. "coupled" has the price of "one arm".
         """
@@ -139,7 +139,7 @@ class BoundCalculator:
         return CoupledBound(self.problem, self.seed, self.one_arm_bound, self.price, self.power)
 
     def count_states(self) -> float:
-        """Estimate how many states a run of "coupled" visits."""
+        """Estimate the number of states of a run of "coupled"."""
         return float(self.problem.arms * min(self.horizon**2 / 2, 6 * self.horizon**1.5))
 
     def sample_bound(self, name: str, runs: range) -> FloatArray:
@@ -151,7 +151,7 @@ class BoundCalculator:
 
 
 def _check_problem(problem: Any, horizon: Any) -> int:
-    """Refuse problems without a bound, before the work; returns the horizon that is bounded."""
+    """Raise an error, before the work, for a problem without a bound. Return the horizon of the bounds."""
     if not has_lower_bound(problem):
         raise InvalidRequest(
             f"the problem must be bernoulli or gaussian for a lower bound, but got {getattr(problem, 'name', problem)!r}"

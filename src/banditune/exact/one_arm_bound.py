@@ -1,34 +1,35 @@
-"""A lower bound on the Bayes regret of any policy without sampling: each arm against the known best of the others.
+"""A computed lower bound on the Bayes regret of any policy: each arm against the known best mean of the others.
 
 Let theta* be the best mean and L any function of it. Exactly one arm is pulled in each of the T steps, so with N_a
 pulls of arm a, on every path,
 
     regret = sum_a N_a (theta* - theta_a) = T L(theta*) + sum_a N_a (theta* - theta_a - L(theta*)):
 
-each step earns L(theta*), and each pull costs as much. Let M be the best mean of the other arms, so that theta* is
-the larger of theta_a and M. The mean of arm a's term is not below its minimum over policies to which all other
-arms, and so M, are known, and that may pull arm a in any of the T steps. Given the rewards of arm a so far, a pull earns
+L(theta*) is added in each step, and subtracted for each pull. Let M be the best mean of the other arms, so that theta* is
+the larger of theta_a and M. The mean of arm a's term is at least its minimum over a larger class of policies. They know
+all other arms, and so M, and they may pull arm a in any of the T steps. Given the rewards of arm a so far, the gain of a
+pull is
 
-    d = E[L(max(theta_a, M))] - E[(M - theta_a)^+],
+    d = E[L(max(theta_a, M))] - E[(M - theta_a)^+].
 
-and not pulling earns nothing and gives no information, so pulls come first. Arm a's term is -R(M), where R(M) is the
-largest mean of the sum of d over the first tau <= T pulls, with a stopping time tau. As d is a martingale, R(M) = T d_0
-- U(M), and U, the least mean of (T - tau) d_tau, is found backwards. E[(M - theta_a)^+] has mean E[theta*] -
-E[theta_a], so that for K arms
+Not pulling has no gain and gives no information, so pulls come first. Arm a's term is -R(M), where R(M) is the largest
+mean of the sum of d over the first tau <= T pulls, with a stopping time tau. As d is a martingale, R(M) = T d_0 - U(M).
+U, the smallest mean of (T - tau) d_tau, is computed backwards. E[(M - theta_a)^+] has mean E[theta*] - E[theta_a], so that
+for K arms
 
     regret >= sum_a E[U_a(M_a)] + T ((1 - K) E[L(theta*)] + K E[theta*] - sum_a E[theta_a]).
 
-Every L gives a bound, and the bound is deterministic, so L may be chosen by search. Here L(x) = price x^power.
+Every L gives a bound, and the bound is deterministic, so L may be chosen by a search. Here L(x) = price x^power.
 
-**Between nodes.** U is computed at some M only. In M, d has the second derivative L''(M) F(M) - (1 - L'(M)) F'(M), F the
-distribution function of theta_a. With L' <= 1 this is at most `bend`, the largest L''; U is a minimum over stopping
-times, hence U(M) - T bend M^2 / 2 is concave and not below its chords. Integrating the chords is exact
+**Between nodes.** U is computed only at some M. As a function of M, d has the second derivative L''(M) F(M) - (1 - L'(M))
+F'(M), where F is the distribution function of theta_a. With L' <= 1 this is at most `bend`, the largest L''. U is a minimum
+over stopping times, hence U(M) - T bend M^2 / 2 is concave and not below its chords. The integral of the chords is exact
 (`compute_hat_weights`).
 
 **Few states.** The mean theta of a posterior Beta(a, b) is sub-Gaussian: it is x below, or above, its expectation with
-probability at most exp(-2 (a + b + 1) x^2). With x such that this is `BOUND_TOLERANCE` / (4 T), U is known in closed
-form to within `BOUND_TOLERANCE` for states with a posterior mean above M + x, where pulling always pays, and below
-M - L(M) - x, where it never does.
+probability at most exp(-2 (a + b + 1) x^2). Let x be such that this is `BOUND_TOLERANCE` / (4 T). Then U has a closed
+form with an error of at most `BOUND_TOLERANCE` for two kinds of states: with a posterior mean above M + x, where all
+pulls have a gain, and below M - L(M) - x, where none has.
 """
 
 from __future__ import annotations
@@ -55,22 +56,22 @@ from banditune.problems.bernoulli_arms import Bernoulli
 from banditune.simulation.compilation import compile_kernel
 
 BOUND_TOLERANCE = 1e-7
-"""The allowed error of a value of U from above; it is subtracted."""
+"""The largest error by which a value of U may be too high. It is subtracted."""
 
 
 PRICE_POWERS = (0, 1, 2, 4, 8)
 
 
 PILOT_POINTS = 24
-"""Values of M at which L is chosen."""
+"""The number of values of M with which L is chosen."""
 
 
 ONE_ARM_WORK = 4e9
-"""About this many states are visited for the final value."""
+"""The approximate number of states for the final value."""
 
 
 class OneArmBound:
-    """The bound for Bernoulli arms: `choose_price` gives a price and a power for `compute_bound`."""
+    """The bound for Bernoulli arms. `choose_price` returns a price and a power for `compute_bound`."""
 
     def __init__(self, problem: Bernoulli, horizon: int) -> None:
         self.priors = problem.prior * (problem.arms // len(problem.prior))
@@ -78,7 +79,7 @@ class OneArmBound:
         self.rivals = [_RivalArms(prior, count, self.priors, horizon) for prior, count in Counter(self.priors).items()]
 
     def choose_price(self) -> tuple[float, int]:
-        """Choose the price and the power with about the largest bound."""
+        """Choose the price and the power whose bound is approximately the largest."""
 
         def guess(price: float, power: int) -> float:
             return self.compute_constant(price, power) + sum(
@@ -103,7 +104,7 @@ class OneArmBound:
 
 
 def find_best_price(guess: Callable[[float, int], float], first: float) -> tuple[float, int]:
-    """Find the price and power with the largest guess. Powers rise as long as that improves it."""
+    """Find the price and the power with the largest guess. The power is increased while this improves the guess."""
     best = climb_price(lambda price: guess(price, 0), first)
     power = 0
     for next_power in PRICE_POWERS[1:]:
@@ -119,7 +120,7 @@ def find_best_price(guess: Callable[[float, int], float], first: float) -> tuple
 
 
 def climb_price(guess: Callable[[float], float], first: float, limit: float = 1.0) -> tuple[float, float]:
-    """Climb in the logarithm of the price, with steps that shrink from a factor 1.5 to 1.1."""
+    """Maximise over the logarithm of the price, with steps that shrink from a factor 1.5 to 1.1."""
     price = min(first, limit)
     best = guess(price)
     for step in (1.5, 1.2, 1.1):
@@ -156,7 +157,7 @@ class _RivalArms:
         self.scratch = np.empty((3, horizon + 2))
 
     def estimate_mean(self, price: float, power: int) -> float:
-        """Estimate E[U(M)]. U - T d_0 is smooth in M, so few values of M suffice; E[T d_0] uses all nodes."""
+        """Estimate E[U(M)]. U - T d_0 is smooth in M, so few values of M are enough; E[T d_0] uses all nodes."""
         nodes = self.select_nodes(PILOT_POINTS)
         levels, start = self.compute_stopping_values(nodes, price, power)
         below = compute_beta_cdf(*self.prior)
@@ -218,7 +219,7 @@ class _RivalArms:
 
 
 def fill_stopping_values(horizon, a, b, price, power, logits, above, successes, gains, stops, out):
-    """Compute U and d_0 of a Beta(a, b) arm against each M = expit(logit); `above` has its probabilities to exceed M."""
+    """Compute U and d_0 of a Beta(a, b) arm against each M = expit(logit); `above` are its probabilities to exceed M."""
     reach = math.log(4.0 * horizon / BOUND_TOLERANCE) / 2.0
     for s in range(horizon + 1):
         successes[s] = a + s
@@ -237,7 +238,7 @@ def fill_stopping_values(horizon, a, b, price, power, logits, above, successes, 
 
 @noinline
 def widen_band(horizon, a, b, price, power, rival, reach, pulls, later_low, later_high, gains, stops):
-    """Compute the band before a pull. Fill in d and U after it for states that it reaches outside of the later band."""
+    """Compute the band before a pull. Set d and U after the pull for its next states that are outside the later band."""
     rival_price = price * rival**power
     low, high = compute_band(a, b, rival, rival_price, reach, pulls)
     total = a + b + pulls + 1.0
@@ -264,7 +265,7 @@ def step_one_pull_back(successes, gains, stops, share, remaining):
 
 @scalar
 def compute_band(a, b, rival, rival_price, reach, pulls):
-    """Compute the first and last number of successes in `pulls` for which it is open whether pulling pays."""
+    """Compute the first and last number of successes in `pulls` for which the sign of the gain is not known."""
     total = a + b + pulls
     wide = math.sqrt(reach / (total + 1.0))
     low = math.floor(total * (rival - rival_price - wide) - a)
@@ -296,7 +297,7 @@ def fill_last_gains(horizon, a, b, price, power, logit, above, low, high, gains,
             raised = shape + power
             lifted += compute_beta_term(raised, other - 1.0, logit) * (1.0 / raised + 1.0 / (other - 1.0))
     if high > horizon:
-        # Read only as the neighbour of a state that cannot be reached.
+        # This is only read as the neighbour of a state that cannot be reached.
         gains[high] = 0.0
         stops[high] = 0.0
 

@@ -1,13 +1,13 @@
-"""The bound of `one_arm_bound` for Gaussian arms, with a constant price: one table serves all M.
+"""The bound of `one_arm_bound` for Gaussian arms, with a constant price, so that one table is enough for all M.
 
-U depends on the posterior mean m and on M through x = m - M alone. d = price - E[(M - theta)^+] is concave in x, and so is
-U, a minimum over stopping times whose paths shift with x. Going back by a pull, U is replaced by its chords on a grid; the
-mean of these over the next reward is exact (`fill_hat_weights`). Chords of a concave function are below it, so the
-result is a lower bound on any grid. The grid is as fine as the steps of the posterior mean require, and coarser for
-earlier pulls.
+U depends on the posterior mean m and on M only through x = m - M. d = price - E[(M - theta)^+] is concave in x, and so is
+U, a minimum over stopping times whose paths shift with x. For each pull, backwards, U is replaced by its chords on a grid.
+The mean of the chords over the next reward is exact (`fill_hat_weights`). Chords of a concave function are below it, so
+the result is a lower bound on any grid. The spacing of the grid depends on the steps of the posterior mean; it is coarser
+for earlier pulls.
 
-More than `z` posterior standard deviations above M, where pulling pays for ever, and below M - price, where it never pays,
-U is known in closed form to within `BOUND_TOLERANCE` prior standard deviations, which are taken off.
+U has a closed form more than `z` posterior standard deviations above M, where all pulls have a gain, and the same distance
+below M - price, where none has. Its error is at most `BOUND_TOLERANCE` prior standard deviations, which are subtracted.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from banditune.problems.gaussian_arms import Gaussian
 from banditune.simulation.compilation import compile_kernel
 
 GRID_POINTS_PER_SD = 120.0
-"""Points of the grid in a standard deviation of the posterior mean's next step.
+"""The number of grid points in a standard deviation of the posterior mean's next step.
 
-There are fewer where steps are small: half a point in the last step of a long horizon. With twice as many, bounds rise
-by 0.1% to 0.3%.
+If steps are small there are fewer: half a point in the last step of a long horizon. With twice as many, bounds are 0.1%
+to 0.3% higher.
 """
 
 
 NORMAL_RANGE = 8.3
-"""A normal variable is farther than this many standard deviations from its mean with probability 1e-16."""
+"""The distance from its mean, in standard deviations, that a normal variable exceeds with probability 1e-16."""
 
 
 CDF_POINTS = 2000
-"""Points per arm at which the distribution of the largest mean is known."""
+"""The number of points per arm at which the distribution of the largest mean is computed."""
 
 
 def compute_one_arm_bound_gaussian(problem: Gaussian, horizon: int) -> float:
@@ -74,14 +74,14 @@ def compute_stopping_levels(
     steps = np.sqrt(-np.diff(variance))
     z = math.sqrt(2.0 * math.log(4.0 * horizon / BOUND_TOLERANCE))
     spacing = float(steps[-1]) * min(horizon / 250.0, 2.0) * GRID_POINTS_PER_SD / grid_points
-    # The grid of a pull is coarser than fine points in a step by less than a factor of two.
+    # The spacing of a pull's grid is at most twice that of the fine points in a step.
     coarse = np.maximum(spacing, steps / grid_points / 2.0)
     half = int(np.max((price + z * np.sqrt(variance[:-1])) / coarse + NORMAL_RANGE * steps / coarse)) + 8
     current, next_table, weights = np.zeros(2 * half + 1), np.zeros(2 * half + 1), np.zeros(2 * half + 1)
     out = np.zeros(3)
     compile_kernel(fill_stopping_levels)(variance, price, z, grid_points, spacing, current, next_table, weights, out)
     spacing, low, high = float(out[0]), int(out[1]), int(out[2])
-    # Every pull swaps the roles of both tables.
+    # Both tables are swapped at every pull.
     last = current if horizon % 2 == 0 else next_table
     return last[half + low : half + high + 1], spacing, low
 
@@ -98,7 +98,7 @@ def _integrate_chords(
     """Average the chords of U over the largest mean of the others."""
     x: Any = spacing * (low + np.arange(len(levels)))
     distances = [spread * 9 * sd + other_mean - mean for other_mean, sd in other_priors for spread in (-1, 1)]
-    # Outside the table U is 0 above and linear below, so that one chord leads to each end.
+    # Outside the table U is 0 above and linear below, so one chord is enough at each end.
     below, above = min(-max(distances), x[0]) - spacing, max(-min(distances), x[-1]) + spacing
     x = np.concatenate([[below], x, [above]])
     levels = np.concatenate([[horizon * (price + below)], levels, [0.0]])
@@ -120,7 +120,7 @@ def _integrate_max_cdf(points: FloatArray, priors: tuple[tuple[float, float], ..
         density = np.exp(-0.5 * z * z) / (sd * math.sqrt(2.0 * math.pi))
         slope = slope * part**count + below * count * part ** (count - 1) * density
         below = below * part**count
-    # The trapezoid rule with its first correction, by the slopes at both ends.
+    # This is the trapezoid rule with its first correction, from the slopes at both ends.
     width = np.diff(grid)
     pieces = width * (below[1:] + below[:-1]) / 2 - width**2 * np.diff(slope) / 12
     integrals: FloatArray = np.interp(points, grid, np.concatenate([[0.0], np.cumsum(pieces)]))
@@ -128,7 +128,7 @@ def _integrate_max_cdf(points: FloatArray, priors: tuple[tuple[float, float], ..
 
 
 def fill_stopping_levels(variance, price, z, grid_points, spacing, current, next_table, weights, out):
-    """Compute U backwards from the last pull; `out` gets spacing, first and last point of the first pull's table."""
+    """Compute U backwards from the last pull. `out` receives spacing, first and last point of the first pull's table."""
     horizon = len(variance) - 1
     half = len(current) // 2
     low = 0

@@ -1,7 +1,7 @@
 """The optimal policy if the mean rewards are one of a few known vectors, and its value.
 
-A *node* is a posterior over the instances at a step. Histories that lead to the same posterior share a node. Layers of
-nodes are computed forward, one for each step; values and choices backward.
+A *node* is a posterior over the instances at a step. Histories with the same posterior have the same node. Layers of nodes
+are computed forward, one for each step. Values and choices are computed backward.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from banditune.problems.bernoulli_arms import Mixture
 from banditune.simulation import memory
 
 POSTERIOR_TOLERANCE = 1e-10
-"""Posteriors whose log-weights differ by less than about this, as rounding may do, share a node."""
+"""Posteriors have the same node if their log-weights differ by less than about this, which may be rounding."""
 
 
 RULED_OUT_LOG_WEIGHT = -55.0
-"""An instance whose log-weight, relative to the largest, is below this is ruled out.
+"""An instance is excluded if its log-weight, relative to the largest, is below this.
 
 An instance of probability p adds at most p to the reward of each later step. So the error is below
 horizon^2 instances e^-55: 1e-15 for horizon 10,000 and ten instances.
@@ -38,19 +38,19 @@ horizon^2 instances e^-55: 1e-15 for horizon 10,000 and ten instances.
 
 
 RULED_OUT_KEY = 2.0**60
-"""The key of an instance that is ruled out, in multiples of `POSTERIOR_TOLERANCE`; no log-weight is as large."""
+"""The key of an excluded instance, in multiples of `POSTERIOR_TOLERANCE`. All log-weights are smaller."""
 
 
 KEPT_BYTES = 16
-"""Bytes of a finished layer, for a node and an arm."""
+"""The bytes of a finished layer for each node and arm."""
 
 
 WORK_BYTES, WORK_BYTES_PER_INSTANCE = 128, 80
-"""Bytes for a node and an arm while a layer is computed: fixed, and per instance."""
+"""The bytes for each node and arm while a layer is computed: a constant, and the number per instance."""
 
 
 MIXTURE_TABLE_VERSION = 1
-"""Part of the name of a table on disk: raised when tables are computed in another way."""
+"""A version in the name of a table on disk. It is increased when tables are computed in another way."""
 
 
 StepProgress = Callable[[int, int], None]
@@ -58,7 +58,7 @@ StepProgress = Callable[[int, int], None]
 
 
 class PosteriorLayer(NamedTuple):
-    """Nodes of one step: probabilities of success (node, arm), and nodes after failure and success (node, arm, 2)."""
+    """Nodes of one step: probabilities of success (node, arm), and next nodes after failure and success (node, arm, 2)."""
 
     success_probabilities: FloatArray
     next_nodes: NDArray[np.int32]
@@ -90,7 +90,7 @@ def compute_optimal_machine(means: Any, weights: Any, horizon: int) -> NDArray[n
     problem, horizon = Mixture(means, weights), check_integer("horizon", horizon, 1)
 
     def make() -> NDArray[Any]:
-        # Each layer is replaced by its moves, which are smaller.
+        # Each layer is replaced by its moves, which need less memory.
         return select_reachable_moves([move for _, move in iterate_backward(build_posterior_layers(problem, horizon))])
 
     return table_cache.load_or_make_table(
@@ -128,9 +128,9 @@ def list_distinct_instances(problem: Mixture) -> tuple[FloatArray, FloatArray]:
 
 
 def build_next_layer(means: FloatArray, logs: FloatArray, *, last: bool) -> tuple[PosteriorLayer, FloatArray]:
-    """Build the layer of nodes with these log-weights (instance, node); returns it and the log-weights of the next nodes.
+    """Build the layer of nodes with these log-weights (instance, node). Return it and the log-weights of the next nodes.
 
-    An outcome that no instance explains does not change the posterior.
+    An outcome that is impossible under all instances does not change the posterior.
     """
     weights = np.exp(logs)
     weights /= weights.sum(axis=0)
@@ -152,10 +152,10 @@ def build_next_layer(means: FloatArray, logs: FloatArray, *, last: bool) -> tupl
 
 
 def merge_equal_columns(logs: FloatArray) -> tuple[IntArray, NDArray[np.int32]]:
-    """Find one position of each distinct column, and which of these every column equals.
+    """Find one position of each distinct column, and for every column the number of the equal one.
 
-    Columns are sorted by one random linear combination of their numbers. Two that differ collide with probability 2^-63;
-    then another combination is drawn.
+    Columns are sorted by a random linear combination of their numbers. Different columns have the same value with
+    probability 2^-63. In this case another combination is drawn.
     """
     keys = np.round(logs / POSTERIOR_TOLERANCE)
     keys[np.isneginf(keys)] = RULED_OUT_KEY
@@ -174,9 +174,9 @@ def merge_equal_columns(logs: FloatArray) -> tuple[IntArray, NDArray[np.int32]]:
 
 
 def describe_mixture_overflow(layer_bytes: list[float], horizon: int, free: float) -> str:
-    """Describe a horizon that does not fit. Horizon n needs layer_bytes[n - 1], the last of which are too many.
+    """Describe a horizon whose layers do not fit. Horizon n needs layer_bytes[n - 1], and the last of these is too large.
 
-    The bytes of longer horizons are extrapolated from the growth over the second half of these.
+    The bytes of longer horizons are extrapolated from the growth in the second half of `layer_bytes`.
     """
     count = len(layer_bytes)
     half = max(1, count // 2)
@@ -243,42 +243,42 @@ class MixtureNode(NamedTuple):
 
 @scalar
 def view_node(memory, setting):
-    """One float."""
+    """View the memory, one float, as the number of the node."""
     return MixtureNode(memory[:1])
 
 
 @scalar
 def start_node(state, setting):
-    """The prior."""
+    """Set the node to the prior."""
     state.number[0] = 0.0
 
 
 @scalar
 def choose_move(state, setting, step, params, stream):
-    """The node's arm."""
+    """Choose the arm of the node."""
     return setting.options[3 * int(state.number[0])]
 
 
 @scalar
 def update_node(state, setting, step, params, arm, reward, stream):
-    """On to the node after failure or success."""
+    """Set the node to the next one, after a failure or a success."""
     success = 1 if reward >= 0.5 else 0
     state.number[0] = setting.options[3 * int(state.number[0]) + 1 + success]
 
 
 @dataclass(frozen=True)
 class OptimalMixture(Policy):
-    """The optimal policy for arms that pay 0 or 1 with means of a known mixture and a known horizon; it has no parameter.
+    """The optimal policy for 0/1 rewards, with means from a known mixture, and a known horizon. It has no parameter.
 
-    It chooses from a table of all posteriors that it can reach.
+    It uses a table of all posteriors that it can reach.
 
     Parameters
     ----------
     means : sequence of sequence of float or "problem"
         The vectors of mean rewards, a row each, as in `Mixture`. By default they are taken from the problem.
     weights : sequence of float or "problem", optional
-        Weights of the rows. By default they are taken from the problem. If `means` are given, rows are equally
-        likely unless weights are given, too.
+        Weights of the rows. By default they are taken from the problem. If only `means` are given, rows have equal
+        weights.
 
     Raises
     ------
@@ -306,7 +306,7 @@ class OptimalMixture(Policy):
         if is_from_problem(self.means):
             if not is_from_problem(self.weights):
                 raise InvalidRequest(
-                    "`weights` must be left out where `means` are the problem's, but got both.",
+                    "`weights` must be left out if `means` are taken from the problem, but got weights.",
                     argument="weights",
                     code="conflict",
                 )

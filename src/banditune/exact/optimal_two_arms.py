@@ -26,15 +26,15 @@ from banditune.simulation.compilation import compile_kernel, compile_signature
 from banditune.simulation.estimators.arm_totals import read_successes
 
 TIE_TOLERANCE = 1e-14
-"""Arms whose values differ by at most this for every remaining step, as rounding may do, are tied: the first is pulled."""
+"""Arms are tied if their values differ by at most this per remaining step, which may be rounding. The first is pulled."""
 
 
 STEPS_PER_PASS = 8
-"""Steps that are computed in one pass over a layer."""
+"""The number of steps that are computed in one pass over a layer."""
 
 
 TWO_ARM_TABLE_VERSION = 1
-"""Part of the name of a table on disk: raised when tables are computed in another way."""
+"""A version in the name of a table on disk. It is increased when tables are computed in another way."""
 
 
 @scalar
@@ -48,9 +48,9 @@ def locate_rows(pulls1, horizon):
 
 @scalar
 def step_row_back(row, after_success1, after_failure1, chance1, shapes2, scale2, discount, tie):
-    """Compute the values of states that differ in the successes of arm 2; returns how often arm 1 is best.
+    """Compute the values of states that differ in the successes of arm 2. Return the number of states with arm 1 best.
 
-    `row` holds the values after a pull of arm 2: at the next position after a success, at the same after a failure.
+    `row` has the values after a pull of arm 2: after a success at the next position, after a failure at the same.
     """
     arm1_is_best = 0
     for successes2 in range(len(shapes2)):
@@ -66,7 +66,7 @@ def step_row_back(row, after_success1, after_failure1, chance1, shapes2, scale2,
 
 @scalar
 def fill_last_row(row, chance1, shapes2, scale2, tie):
-    """Compute the values of states with one step left; returns how often arm 1 is best."""
+    """Compute the values of states with one step left. Return the number of states with arm 1 best."""
     arm1_is_best = 0
     for successes2 in range(len(shapes2)):
         chance2 = shapes2[successes2] * scale2
@@ -102,11 +102,11 @@ def fill_step_rows(layer, thresholds, horizon, step, pulls1, shapes1, weight1, s
 
 
 def fill_layers_backward(layer, thresholds, horizon, shapes1, weight1, shapes2, weight2, discount):
-    """The kernel: the layer of the last step, then of every step before it; layer[0] is the value of the prior.
+    """The kernel, which computes the layer of the last step and of every earlier one. layer[0] is the value of the prior.
 
-    `shapes1[s]` is the first shape of arm 1 after s successes, `weight1` the sum of its prior shapes; `thresholds`, unless
-    it is empty, gets the table of `Optimal`. A pass computes `STEPS_PER_PASS` steps, each one number of pulls behind the
-    step after it, so that a layer passes through the cache once for all of them.
+    `shapes1[s]` is the first shape of arm 1 after s successes, `weight1` the sum of its prior shapes. `thresholds`, unless
+    it is empty, receives the table of `Optimal`. A pass computes `STEPS_PER_PASS` steps. Each step is one number of pulls
+    behind the next one, so that a layer is loaded into the cache only once for all steps of a pass.
     """
     for last in range(horizon - 1, -1, -STEPS_PER_PASS):
         for front in range(last + STEPS_PER_PASS):
@@ -135,7 +135,7 @@ def compute_optimal_reward_two_arms(
 ) -> float:
     """Compute the largest expected total reward on two independent Bernoulli arms with Beta priors ((a1, b1), (a2, b2)).
 
-    Step t = 0, 1, ... counts discount^t times. Takes horizon^4 / 24 updates of 8 horizon^3 / 6 bytes;
+    The reward of step t = 0, 1, ... has the weight discount^t. It takes horizon^4 / 24 updates of 8 horizon^3 / 6 bytes.
     `free` limits the memory for them; by default it is all free memory.
     """
     shapes, horizon = resolve_two_arm_shapes(shapes), check_integer("horizon", horizon, 1)
@@ -146,7 +146,7 @@ def compute_optimal_reward_two_arms(
 
 
 def compute_optimal_thresholds(shapes: Any, horizon: int) -> NDArray[np.uint16]:
-    """Compute the successes of arm 2 from which on it is pulled, for every (pulls1, successes1, pulls2), in one row.
+    """Compute the fewest successes of arm 2 with which it is pulled, for every (pulls1, successes1, pulls2), in one row.
 
     The entry is pulls2 + 1 if arm 2 is not pulled. Its position is
     locate_rows(pulls1, horizon) + successes1 (horizon - pulls1) + pulls2.
@@ -179,7 +179,7 @@ def run_backward_induction(
 
 @scalar
 def choose_optimal_arm(state, setting, step, params, stream):
-    """Arm 2 from its threshold of successes on."""
+    """Choose arm 2 if its successes reach the threshold, else arm 1."""
     pulls1 = int(state.pulls[0])
     pulls2 = int(state.pulls[1])
     successes1 = read_successes(state, 0)
@@ -190,9 +190,9 @@ def choose_optimal_arm(state, setting, step, params, stream):
 
 @dataclass(frozen=True)
 class Optimal(TotalsPolicy):
-    """The optimal policy for two arms that pay 0 or 1, with Beta priors and a known horizon; it has no parameter.
+    """The optimal policy for two arms with 0/1 rewards, Beta priors and a known horizon. It has no parameter.
 
-    A deployed policy with `pending="mean"` may count totals that are not whole numbers of successes. They are rounded.
+    In a deployed policy with `pending="mean"`, totals may not be whole numbers of successes. They are rounded.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ class Optimal(TotalsPolicy):
 
     Notes
     -----
-    It chooses from a table of thresholds, because arm 2 is the better, the more successes it had. Let D_m(x, y) be the
+    It uses a table of thresholds, because the value of arm 2 grows with its successes. Let D_m(x, y) be the
     advantage of pulling arm 2 over arm 1 with m steps left, if all later pulls are optimal. Arm 2 has the posterior x
     and arm 1 the posterior y. Both orders of pulling both arms lead to the same posteriors, so
 

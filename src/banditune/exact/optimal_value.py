@@ -1,4 +1,4 @@
-"""Computes the optimal value of a problem: the most that any policy can earn."""
+"""Computes the optimal value of a problem: the largest expected total reward of any policy."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ def compute_optimum(
         oracle = horizon * compute_expected_max(shapes)
     else:
         raise _make_refusal(problem)
-    # Rounding must not make the optimal policy better than an oracle that knows the means.
+    # Because of rounding, the optimal policy may appear better than an oracle that knows the means.
     return OptimalReward(min(reward, oracle), oracle)
 
 
 OPTIMUM_PROBLEMS = (Bernoulli, Mixture)
-"""Problems whose optimum may be computable; of the first only those with two arms."""
+"""The problems whose optimum may be computed. Of the first, only those with two arms."""
 
 
 QUICK_BYTES, QUICK_HORIZON = 2**26, 20_000
-"""Limits of tables and horizon within which an optimum takes a second or two."""
+"""Limits of tables and horizon, within which an optimum takes at most a few seconds."""
 
 
 def compute_quick_optimum(problem: Problem, horizon: int) -> OptimalReward | None:
-    """Compute the optimum, if that takes a second or two; else return None."""
+    """Compute the optimum if this takes at most a few seconds; else return None."""
     if (
         type(problem) not in OPTIMUM_PROBLEMS
         or (type(problem) is Bernoulli and problem.arms != 2)

@@ -1,4 +1,4 @@
-"""Counts of pulls and successes of every arm, packed into 64-bit words; a row of words is a state."""
+"""Counts of pulls and successes of every arm, packed into 64-bit words. A row of words is a state."""
 
 from __future__ import annotations
 

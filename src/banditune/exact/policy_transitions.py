@@ -65,7 +65,7 @@ class TransitionModel(NamedTuple):
 
 
 def make_transition_model(spec: SimulationSpec, params: FloatArray) -> TransitionModel:
-    """Make the transitions of a policy: from known arm probabilities if it draws, else by its functions."""
+    """Make the transitions of a policy: from arm probabilities if it draws random numbers, else by its functions."""
     policy, arms = spec.policy, spec.problem.arms
     if policy.is_external:
         raise InvalidRequest(
@@ -110,19 +110,19 @@ def estimate_counts_bytes(arms: int, horizon: int) -> float:
     """Estimate the bytes of all counts before the last step: two layers, probabilities, and buffers to sort."""
     kinds = 2 * arms - 1
     logarithm = math.lgamma(horizon + kinds) - math.lgamma(kinds + 1) - math.lgamma(horizon)
-    # Far beyond any memory one number is as good as another.
+    # Far above any memory, the exact number does not matter.
     states = math.exp(min(logarithm, 50.0))
     return states * (2.5 * (8 * arms + 24) + 24 * arms + 64)
 
 
-# Policies that draw no random numbers.
+# Policies without random numbers.
 
 
-def play_states_once(after, features, options, horizon, step, params, key, cursor, choices, trouble):
-    """The kernel: one step from every state.
+def advance_states(after, features, options, horizon, step, params, key, cursor, choices, trouble):
+    """The kernel, which makes one step from every state.
 
-    `after[0]` has the floats of every state before the step. When it returns, these are the floats after a failure, and
-    `after[1]` has those after a success. Stops with the state and the culprit in `trouble` where an arm is bad.
+    Before the call, `after[0]` has the floats of every state. Afterwards, these are the floats after a failure, and
+    `after[1]` are those after a success. If an arm is not valid, the kernel stops, with the state and the arm in `trouble`.
     """
     arms = features.shape[1]
     setting = resolve_setting(Setting(arms, features.shape[0], horizon, features, options))
@@ -147,7 +147,7 @@ def play_states_once(after, features, options, horizon, step, params, key, curso
 
 @dataclass(frozen=True)
 class ScriptedTransitions:
-    """Transitions by the functions of a policy, which must draw no random numbers."""
+    """Transitions by the functions of a policy, which must not draw random numbers."""
 
     spec: SimulationSpec
     params: FloatArray
@@ -159,7 +159,7 @@ class ScriptedTransitions:
         policy = self.spec.policy
         slots = {name: getattr(policy, name) for name in ("view", "start", "choose", "update")}
         slots |= fill_choose_slots(policy) | fill_dims_slots(policy, self.spec.problem)
-        compiled = compile_kernel(play_states_once, slots)
+        compiled = compile_kernel(advance_states, slots)
         size = count_policy_floats(policy, self.spec.problem.arms, self.spec.problem.dims, self.spec.horizon)
         compile_signature(compiled, self._make_arguments(np.zeros((2, 1, size)), 0), describe_spec(self.spec))
         return compiled
@@ -178,7 +178,7 @@ class ScriptedTransitions:
         return iterate_transitions
 
     def _choose_arms(self, step: int, counts: IntArray, after: FloatArray) -> IntArray:
-        """Choose arms; `after` is the memory as in `play_states_once`."""
+        """Choose arms; `after` is the memory as in `advance_states`."""
         arguments = self._make_arguments(after, step)
         *_, cursor, choices, trouble = arguments
         before = cursor.copy()
@@ -189,8 +189,8 @@ class ScriptedTransitions:
             raise SimulationError(describe_exception(self.spec, error)) from error
         if (cursor != before).any():
             raise InvalidRequest(
-                f"a policy must draw no random numbers for its exact regret, unless it is Thompson sampling or "
-                f"epsilon-greedy, but {self.spec.policy.name!r} drew some at step {step}; simulate() it instead.",
+                f"exact regrets need a policy without random numbers, Thompson sampling or epsilon-greedy, but "
+                f"{self.spec.policy.name!r} drew random numbers at step {step}; simulate() it instead.",
                 argument="policy",
                 code="unsupported",
             )
@@ -205,7 +205,7 @@ class ScriptedTransitions:
         return (after, features, self.options, self.spec.horizon, step, self.params, 0, *answers)
 
     def _describe_failure(self, step: int, counts: IntArray, culprit: float) -> str:
-        """Describe an invalid arm, and where it was chosen."""
+        """Describe an invalid arm, and the state in which it was chosen."""
         policy = self.spec.policy
         where = (
             f"at step {step} with parameters {self.params.tolist()}, after {extract_pulls(counts).tolist()} pulls and "

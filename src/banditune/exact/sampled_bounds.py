@@ -1,25 +1,26 @@
 """Lower bounds on the Bayes regret of any policy from sampled rewards, by information relaxation.
 
-A clairvoyant sees all rewards in advance and pays a penalty that has mean zero for every real policy. So the most that
-it nets is, on average, at least what any policy earns (information relaxation; the penalties are those of Min,
+A clairvoyant knows all rewards in advance and pays a penalty that has mean zero for every policy. So the mean of its
+largest net reward is at least the expected reward of any policy (information relaxation; the penalties are those of Min,
 Maglaras and Moallemi, 2019). Let m_a(i) be arm a's posterior mean after its first i rewards and T the horizon.
 
 "future"
-    Each pull of arm a nets m_a(T - 1). A policy has seen at most T - 1 rewards of an arm when it pulls it, so this nets
-    on average what it earns. The clairvoyant nets T max_a m_a(T - 1).
+    The net reward of each pull of arm a is m_a(T - 1). A policy has at most T - 1 rewards of an arm when it pulls the arm,
+    so the mean of the net reward is its expected reward. The net reward of the clairvoyant is T max_a m_a(T - 1).
 
 "posterior mean"
-    Pull i + 1 of arm a nets m_a(i), the mean reward given the rewards that a policy may have seen. The clairvoyant
-    chooses how often to pull each arm: max of sum_a S_a(n_a), S_a(n) = m_a(0) + ... + m_a(n - 1), over counts that sum
-    to T.
+    The net reward of pull i + 1 of arm a is m_a(i), the mean reward given the rewards that a policy may have. The
+    clairvoyant chooses the number of pulls of each arm: max of sum_a S_a(n_a), S_a(n) = m_a(0) + ... + m_a(n - 1), over
+    counts that sum to T.
 
 "value", for two arms
-    As "posterior mean", less (T - 1 - t) times the change of G(y) = E[max of the means | rewards so far], a martingale,
-    in step t. Summed by parts, the bound is the mean of the least sum over t of G(y_t) - m_a(y_t) along a sequence of
-    pulls.
+    As "posterior mean", minus (T - 1 - t) times the change in step t of a martingale, G(y) = E[max of the means | rewards
+    so far]. After summation by parts, the bound is the mean of the smallest sum over t of G(y_t) - m_a(y_t) along a
+    sequence of pulls.
 
-A sampled regret is T max_a mu_a less what the clairvoyant nets. From it we take T (mu_b - m_b(T)) for the arm b that looks
-best after all rewards: that has mean zero given all rewards, and removes most of the noise.
+A sampled regret is T max_a mu_a minus the net reward of the clairvoyant. From it, T (mu_b - m_b(T)) is subtracted, where
+arm b has the highest posterior mean after all rewards. This term has mean zero given all rewards, and removes most of the
+noise.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from banditune.problems.gaussian_arms import Gaussian
 from banditune.simulation.compilation import compile_kernel
 
 RUNS_PER_BLOCK = 16
-"""Runs are drawn in whole blocks of this size; block b is a function of the seed and b alone."""
+"""The number of runs in a block. Runs are drawn in blocks; block b depends only on the seed and b."""
 
 
 def sample_bounds(
@@ -59,7 +60,7 @@ def map_over_paths(
     seed: int,
     compute_rows: Callable[[FloatArray, FloatArray], FloatArray],
 ) -> FloatArray:
-    """Apply `rows(means, rewards)` to the paths of these runs, a column per run; the same for any chunks."""
+    """Apply `rows(means, rewards)` to the paths of these runs, with a column per run. Chunks do not change the result."""
     parts = []
     for block in range(runs.start // RUNS_PER_BLOCK, -(-runs.stop // RUNS_PER_BLOCK)):
         part = slice(
@@ -126,7 +127,7 @@ def compute_path_bounds(
 
 
 def fill_separable_bounds(rewards, truths, tops, bases, sums, corners, corner_index, out):
-    """Fill in the bounds "future" and "posterior mean" of each path."""
+    """Compute the bounds "future" and "posterior mean" of each path."""
     runs, arms, horizon = rewards.shape
     for run in range(runs):
         highest_future = -math.inf
@@ -150,7 +151,7 @@ def fill_separable_bounds(rewards, truths, tops, bases, sums, corners, corner_in
 
 @scalar
 def fill_mean_sums(rewards, top, base, sums):
-    """Fill S(0..T); returns the posterior means before and after the last reward."""
+    """Compute S(0..T). Return the posterior means before and after the last reward."""
     horizon = len(rewards)
     sums[0] = 0.0
     before = 0.0
@@ -172,11 +173,12 @@ def maximise_split(first, second, horizon):
 
 @noinline
 def maximise_counts(sums, corners, corner_index, horizon):
-    """Maximise the concave majorants of S_a: at least the largest sum of S_a(n_a) over counts that sum to T.
+    """Maximise the sum of concave majorants of S_a over counts that sum to T.
 
-    A majorant is nowhere below S_a, so its maximum is not below that of S_a, and a larger net gain only lowers the bound.
-    Concave functions are maximised by taking the steepest pieces first. Then all arms but one are at corners, where
-    majorant and S_a are equal. So the loss is at most the height of one piece above one S_a.
+    A majorant is nowhere below S_a, so the result is at least the largest sum of S_a(n_a), and a larger net gain only
+    lowers the bound. A sum of concave functions is maximised by adding the steepest pieces first. In the end all arms
+    except one are at corners, where majorant and S_a are equal. So the result is too large by at most the height of one
+    piece above one S_a.
     """
     arms = len(sums)
     for arm in range(arms):
@@ -208,7 +210,7 @@ def maximise_counts(sums, corners, corner_index, horizon):
 
 @scalar
 def fill_concave_majorant(sums, corners):
-    """Fill in the corners of the least concave function above S, from 0 to T."""
+    """Compute the corners of the smallest concave function above S, from 0 to T."""
     count = 0
     for n in range(len(sums)):
         while count >= 2:
@@ -222,11 +224,11 @@ def fill_concave_majorant(sums, corners):
 
 
 def fill_beta_value_bounds(rewards, tops, bases, first_wins, means, cost, out):
-    """Fill in the bound "value" of each path of two Bernoulli arms: a shortest path over (pulls of arm 1, pulls of arm 2).
+    """Compute the bound "value" of each path of two Bernoulli arms: a shortest path over (pulls of arm 1, pulls of arm 2).
 
-    With X ~ Beta(a, b), Y ~ Beta(c, d), wins = P(X > Y) and h = B(a + c, b + d) / (B(a, b) B(c, d)), another success of X
-    adds h / a to `wins`, a failure takes h / b, and those of Y do the opposite with c and d; E max(X, Y) is
-    m_x wins + m_y (1 - wins) + h (1 / (a + b) + 1 / (c + d)).
+    Let X ~ Beta(a, b), Y ~ Beta(c, d), wins = P(X > Y) and h = B(a + c, b + d) / (B(a, b) B(c, d)). Another success of X
+    adds h / a to `wins`, and a failure subtracts h / b. Outcomes of Y have the opposite effect, with c and d. E max(X, Y)
+    is m_x wins + m_y (1 - wins) + h (1 / (a + b) + 1 / (c + d)).
     """
     horizon = rewards.shape[2]
     for run in range(len(rewards)):
@@ -274,7 +276,7 @@ def fill_beta_value_bounds(rewards, tops, bases, first_wins, means, cost, out):
 
 
 def fill_gaussian_value_bounds(rewards, tops, bases, noise, means, cost, out):
-    """Fill in the bound "value" of each path of two Gaussian arms."""
+    """Compute the bound "value" of each path of two Gaussian arms."""
     horizon = rewards.shape[2]
     for run in range(len(rewards)):
         fill_posterior_means(rewards[run], tops, bases, means)
@@ -290,7 +292,7 @@ def fill_gaussian_value_bounds(rewards, tops, bases, noise, means, cost, out):
 
 @scalar
 def fill_posterior_means(rewards, tops, bases, means):
-    """Fill in both arms' posterior means after 0, 1, ... rewards."""
+    """Compute both arms' posterior means after 0, 1, ... rewards."""
     for arm in range(2):
         top = tops[arm]
         for i in range(rewards.shape[1]):
@@ -300,7 +302,7 @@ def fill_posterior_means(rewards, tops, bases, means):
 
 @scalar
 def reset_costs(cost):
-    """Reset the least costs to reach (0, j): 0 for the start, infinite for the others."""
+    """Reset the smallest costs to reach (0, j): 0 for the start, infinite for the others."""
     cost[0] = 0.0
     for j in range(1, len(cost)):
         cost[j] = math.inf
@@ -308,7 +310,7 @@ def reset_costs(cost):
 
 @scalar
 def relax_costs(cost, i, j, by_first, by_second):
-    """Relax the steps from (i, j), with least cost cost[j]: to (i, j + 1), and then to (i + 1, j), which replaces it."""
+    """Relax the steps from (i, j), whose smallest cost is cost[j], to (i, j + 1) and to (i + 1, j), which replaces it."""
     if i == 0 or cost[j] + by_second < cost[j + 1]:
         cost[j + 1] = cost[j] + by_second
     cost[j] += by_first
@@ -316,7 +318,7 @@ def relax_costs(cost, i, j, by_first, by_second):
 
 @scalar
 def find_least_cost(cost):
-    """Find the least cost of an end."""
+    """Find the smallest cost of an end."""
     least = cost[0]
     for j in range(1, len(cost)):
         least = min(least, cost[j])

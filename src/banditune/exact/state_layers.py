@@ -14,7 +14,7 @@ from banditune.simulation import memory
 from banditune.simulation.compilation import compile_kernel
 
 GROWTH_FACTOR = 1.25
-"""A full layer grows by this factor."""
+"""The factor by which a full layer is enlarged."""
 
 
 EMPTY_SLOT = -1
@@ -24,13 +24,13 @@ LOW_63_BITS = 0x7FFFFFFFFFFFFFFF
 
 
 class LayerOverflow(Exception):
-    """A layer does not fit into memory; its argument is the number of bytes that it needs."""
+    """Raised if a layer does not fit into memory. Its argument is the number of bytes that the layer needs."""
 
 
 class StateLayer:
     """Distinct rows of 64-bit words, with a probability for each.
 
-    A row is found in a hash table, but whole rows are compared: merged rows are equal bit by bit.
+    Rows are found by a hash table. Complete rows are compared, so that merged rows are equal bit by bit.
     """
 
     count: int
@@ -53,7 +53,7 @@ class StateLayer:
         return self._probabilities[: self.count]
 
     def add(self, rows: IntArray, chances: FloatArray) -> None:
-        """Add probability to rows; new rows are inserted. Rows with probability 0 are left out."""
+        """Add probabilities to rows. New rows are inserted, and rows with probability 0 are left out."""
         needed = self.count + len(rows)
         if needed > len(self._rows):
             self._grow(max(needed, int(GROWTH_FACTOR * len(self._rows))))
@@ -91,7 +91,7 @@ def compile_row_merge() -> Callable[..., int]:
 
 
 def merge_rows(rows, chances, stored, sums, table, count):
-    """The kernel: add each row's probability to that of the equal stored row; returns the number of stored rows."""
+    """The kernel, which adds each row's probability to that of the equal stored row. Return the number of stored rows."""
     for number in range(len(rows)):
         if chances[number] > 0.0:
             slot = find_slot(rows[number], stored, table)
@@ -121,7 +121,7 @@ def hash_row(row):
     hashed = 0
     for word in range(len(row)):
         hashed = ((hashed ^ int(row[word])) * 0x1E3779B97F4A7C15) & LOW_63_BITS
-        # High bits are mixed into low ones, because a product's low bits depend on low bits only.
+        # High bits are mixed into low ones, because a product's low bits depend only on low bits.
         hashed ^= hashed >> 32
     return hashed
 

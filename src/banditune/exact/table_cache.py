@@ -1,4 +1,4 @@
-"""Caches large tables on disk. Tables that do not fit into memory are refused before the work."""
+"""Caches large tables on disk. If a table does not fit into memory, there is an error before the work."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from banditune.simulation.compilation import find_cache_folder
 
 
 class TableTooLarge(InvalidRequest):
-    """A request whose tables do not fit into memory; the message states which horizon would."""
+    """A request whose tables do not fit into memory. The message states the largest horizon that fits."""
 
     default_code: ClassVar[ErrorCode] = "too-large"
 
@@ -38,7 +38,7 @@ _lock = threading.RLock()
 
 
 def check_table_fits(what: str, bytes_for: Callable[[int], float], horizon: int, free: float | None = None) -> None:
-    """Refuse a horizon whose tables do not fit, and report which would; `bytes_for` must grow with the horizon.
+    """Raise `TableTooLarge` if the tables of a horizon do not fit. `bytes_for` must grow with the horizon.
 
     `free` limits the memory for them; by default it is all free memory.
     """
@@ -59,9 +59,9 @@ def check_table_fits(what: str, bytes_for: Callable[[int], float], horizon: int,
 def load_or_make_table(
     name: str, arguments: Any, make: Callable[[], NDArray[Any]], dtype: Any, size: int | None
 ) -> NDArray[Any]:
-    """Load a table from this process or from disk, by its name and arguments, or make and keep it. It is read-only.
+    """Load a read-only table from this process or from disk, by its name and arguments, or make and store it.
 
-    A file that is damaged, or of another type or size, is replaced. A size of None matches any.
+    A damaged file, or one of another type or size, is replaced. A size of None matches any size.
     """
     folder = find_cache_folder()
     key_text = json.dumps([name, convert_to_plain(arguments), np.dtype(dtype).str, size])
@@ -90,7 +90,7 @@ def _read_table(path: Path | None, dtype: Any, size: int | None) -> NDArray[Any]
 
 
 def _write_table(path: Path | None, table: NDArray[Any]) -> None:
-    """Write a table, whole or not at all. With a full disk it is only made again."""
+    """Write a table completely or not at all. If the disk is full, the table is not stored, and made again when needed."""
     if path is None:
         return
     with suppress(OSError):

@@ -1,4 +1,4 @@
-"""The policies that choose from a precomputed table."""
+"""The policies that use a precomputed table."""
 
 from banditune.core.checks import is_from_problem
 from banditune.core.lazy_registry import Registry
@@ -10,7 +10,7 @@ from banditune.exact.optimal_value import make_optimal_policy
 
 
 def resolve_optimal_policy(policy: Policy, problem: Problem) -> Policy:
-    """Resolve an optimal policy that takes its prior from the problem; others are not changed."""
+    """Resolve the prior of an optimal policy that is taken from the problem. Other policies are returned unchanged."""
     prior = policy.means if isinstance(policy, OptimalMixture) else getattr(policy, "prior", None)
     if isinstance(policy, Optimal | OptimalMixture) and is_from_problem(prior):
         return make_optimal_policy(problem)
@@ -24,4 +24,4 @@ TABLE_POLICIES = Registry(
         "optimal-mixture": "banditune.exact.optimal_mixture:OptimalMixture",
     }
 )
-"""Policies that choose from a table."""
+"""The names of policies that use a table."""

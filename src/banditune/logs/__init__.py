@@ -1,4 +1,4 @@
-"""Past logs: read them, fit problems to them."""
+"""Past logs: their records, their readers, and the models that are fitted to them."""
 
 from banditune.core.lazy_names import attach_stub
 

@@ -1,4 +1,4 @@
-"""The record of past campaigns: a cell for each arm of each campaign."""
+"""The record of past campaigns, with a cell for each arm of each campaign."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ class Logs:
     total : array of float
         For each cell, the sum of its rewards.
     squares : array of float
-        For each cell, the sum of squared deviations of its rewards from their mean; NaN where not known.
+        For each cell, the sum of squared deviations of its rewards from their mean; NaN if unknown.
     rewards : {"binary", "unit", "real"}
-        What rewards were: 0 and 1, numbers in [0, 1], or any numbers.
+        The kind of rewards: 0 and 1, numbers in [0, 1], or any numbers.
     features : array of float, optional
-        One row of features per cell, where arms have features.
+        One row of features per cell, if arms have features.
     feature_names : tuple of str
         The names of the features.
     messages : tuple of str
         Sentences: the columns that were read, then warnings about the logs.
     columns : str
-        Which column of the table was used for what.
+        The columns of the table and their roles.
     intercept : bool
         Whether the first feature is the constant 1 that a fit added.
     residuals : ResidualSample, optional
-        A sample of deviations of rewards from the mean of their cell; None where only sums were logged.
+        A sample of deviations of rewards from the mean of their cell; None if only sums were logged.
     omissions : tuple of str
         Sentences on rows that were left out. Fits and backtests pass them on.
     """
@@ -111,7 +111,7 @@ class Logs:
         """
         numbers = np.unique(np.asarray(campaigns, np.int64))
         if not len(numbers):
-            raise InvalidRequest("logs must hold a campaign, but none was selected.", code="missing")
+            raise InvalidRequest("logs must contain a campaign, but none was selected.", code="missing")
         mask = np.isin(self.campaign, numbers)
         arms, arm = np.unique(self.arm[mask], return_inverse=True)
         return Logs(
@@ -182,7 +182,7 @@ def _spans_constant(features: FloatArray) -> bool:
 
 
 def format_arm_list(names: Sequence[str]) -> str:
-    """Write how many arms there are, and the first names: 12 arms (a, b, c, d, e ...)."""
+    """Format the number of arms and the first names: 12 arms (a, b, c, d, e ...)."""
     listed = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
     return f"{len(names)} arm{'s' * (len(names) != 1)} ({listed})"
 
@@ -220,7 +220,7 @@ def make_logs(
         The sum of squared deviations of the rewards of each row from their mean. `fit` needs it unless rewards are 0
         and 1.
     rewards : {"binary", "unit", "real"}
-        What rewards were: 0 and 1, numbers in [0, 1], or any numbers.
+        The kind of rewards: 0 and 1, numbers in [0, 1], or any numbers.
     features : array of float, optional
         One row of features per row.
     feature_names : sequence of str
@@ -257,7 +257,7 @@ def make_logs(
     arms, second = _number_names(arm)
     if len(set(zip(first.tolist(), second.tolist(), strict=True))) < len(first):
         raise InvalidRequest(
-            "every arm of a campaign must have one row, but some have several; add them up.",
+            "every arm of a campaign must have one row, but some have several; add up their rows.",
             argument="arm",
             code="bad-data",
         )
@@ -283,11 +283,11 @@ def make_logs(
 
 
 def _check_sums(pulls: FloatArray, total: FloatArray, rewards: str) -> None:
-    """Check that pulls are counts, and that their rewards can have these sums."""
+    """Check that pulls are counts, and that the sums of rewards are possible."""
     counted = ((pulls >= 1) & (pulls < 2**53)).all() and (pulls % 1 == 0).all()
     if not (counted and np.isfinite(total).all()):
         raise InvalidRequest(
-            "every row must have a whole number of pulls, 1 or more, below 2^53, and a finite total; leave others out.",
+            "every row must have a whole number of pulls, 1 or more, below 2^53, and a finite total; leave out other rows.",
             argument="pulls",
             code="bad-data",
         )

@@ -1,11 +1,11 @@
 """A simple random sample of rewards, as residuals from the mean of their arm in their campaign.
 
-If the sample holds half of a cell or more, residuals are taken from the cell's median, and then shifted to the mean 0. With
-20 log-normal rewards in a cell, regret with residuals from means was 32% too high, and 6% with residuals from medians.
+If the sample has at least half of a cell, residuals are taken from the cell's median, and then shifted to the mean 0. With
+20 log-normal rewards in a cell, regret was 32% too high with residuals from means, and 6% with residuals from medians.
 
-The sample is drawn while rows are read: it holds the rows whose numbers have the lowest hashes. So it does not depend
-on how the file is divided into blocks. The sampled rows of some campaigns are a simple random sample of the rows of
-these.
+The sample is drawn while rows are read. It consists of the rows whose numbers have the lowest hashes, so it does not
+depend on the division of the file into blocks. The sampled rows of some campaigns are a simple random sample of the rows
+of these campaigns.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from banditune.core.arrays import FloatArray, IntArray
 
 MAX_SAMPLED_REWARDS = 1 << 16
-"""Rewards in the sample, at most: with 4,096 of a log-normal law, regret was off by 13%."""
+"""The largest number of rewards in the sample. With 4,096 rewards of a log-normal distribution, regret was off by 13%."""
 
 
 class ResidualSample(NamedTuple):
@@ -58,7 +58,7 @@ class RewardReservoir:
         has_several = pulls[cell] > 1
         cell, rewards = cell[has_several], self.rewards[has_several]
         residuals = (rewards - mean[cell]) * np.sqrt(pulls[cell] / (pulls[cell] - 1))
-        # With skewed or heavy-tailed rewards, medians have smaller errors than means; errors of means blur the shape.
+        # With skewed or heavy-tailed rewards, medians have smaller errors than means. Such errors distort the distribution.
         has_sample = 2 * np.bincount(cell, minlength=len(pulls))[cell] >= pulls[cell]
         if has_sample.any():
             away = rewards[has_sample] - compute_group_medians(cell[has_sample], rewards[has_sample])

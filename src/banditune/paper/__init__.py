@@ -1,4 +1,4 @@
-"""The paper's experiments as data, and the check against its published numbers."""
+"""The paper's experiments as data, and the comparison with its published numbers."""
 
 from banditune.core.lazy_names import attach_stub
 

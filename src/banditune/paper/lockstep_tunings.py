@@ -1,6 +1,6 @@
 """Thousands of tunings in lock-step, and the precision of their mean regrets.
 
-A search is a function of (source, tunings, rng): it returns the places of the answers, (tunings,), and the instances that
+A search is a function of (source, tunings, rng). It returns the indices of the answers, (tunings,), and the instances that
 each tuning drew, (tunings, draws).
 """
 
@@ -30,11 +30,11 @@ PAPER_EPSILON = 0.1
 
 
 BASELINE_POINTS = 11
-"""The grid of the baselines: 0, .1, ..., 1. Without 0, Uniform would be far better than in the paper."""
+"""The grid of the baselines: 0, .1, ..., 1. Without 0, Uniform would be much better than in the paper."""
 
 
 SEARCHES_PER_BATCH = 50
-"""Searches in lock-step at a time. With more, the arrays of the two-part tuner exceed the cache."""
+"""The number of searches in one batch in lock-step. With more, the arrays of the two-part tuner exceed the cache."""
 
 
 LockstepAnswers = tuple[IntArray, IntArray]
@@ -44,12 +44,12 @@ LockstepSearch = Callable[[RunSource, int, np.random.Generator], LockstepAnswers
 
 
 def make_cell_rng(seed: int, *names: Any) -> np.random.Generator:
-    """Make the generator of a cell. Leaving cells out does not change the others."""
+    """Make the generator of a cell. Other cells do not depend on it, so that cells can be left out."""
     return np.random.default_rng([seed, zlib.crc32(repr(names).encode())])
 
 
 def split_into_chunks(total: int, limit: int) -> list[int]:
-    """Split a number into chunks of at most `most`."""
+    """Split a number into chunks of at most `limit`."""
     return [min(limit, total - start) for start in range(0, total, limit)]
 
 
@@ -66,20 +66,20 @@ def run_single_tuner(tuner: Tuner, source: RunSource, budget: int, rng: np.rando
 
 
 def make_notes_search(budget: int) -> LockstepSearch:
-    """Make NoTeS with its iterations rounded as by our tuner."""
+    """Make NoTeS with the rounding of iterations of this package."""
     return make_ternary_search(allocate_pairs(budget, count_iterations(PAPER_EPSILON)))
 
 
 def make_notes_search_rounded_up(budget: int) -> LockstepSearch:
-    """Make NoTeS with every iteration rounded up, a few runs over the budget."""
+    """Make NoTeS with every iteration rounded up, so that it exceeds the budget by a few runs."""
     weights = [(9 / 4) ** step for step in range(count_iterations(PAPER_EPSILON))]
     return make_ternary_search([math.ceil(budget * weight / sum(weights) / 2) for weight in weights])
 
 
 def make_ternary_search(sizes: Sequence[int], *, shared: bool = True) -> LockstepSearch:
-    """Make ternary search: both values of an iteration have the same instances and independent noise.
+    """Make ternary search. Both values of an iteration have the same instances and independent noise.
 
-    Without `shared`, each has its own instances, which is not what the paper prints.
+    Without `shared`, each has its own instances, unlike in the paper.
     """
 
     def search(source: RunSource, tunings: int, rng: np.random.Generator) -> LockstepAnswers:
@@ -100,12 +100,12 @@ def make_ternary_search(sizes: Sequence[int], *, shared: bool = True) -> Lockste
 
 
 def make_uniform_search(budget: int) -> LockstepSearch:
-    """Make Uniform as in the paper: a share epsilon of the budget for each of 1 + 1 / epsilon values, 10% over it."""
+    """Make Uniform as in the paper. Each of 1 + 1 / epsilon values has a share epsilon of the budget: 10% too many runs."""
     return make_baseline_grid_search([(round(PAPER_EPSILON * budget), 1)])
 
 
 def make_uniform_search_within_budget(budget: int) -> LockstepSearch:
-    """Make Uniform as our tuner does: the values share the budget and no more."""
+    """Make Uniform like the tuner of this package, which divides the budget among the values."""
     return make_baseline_grid_search([(budget // BASELINE_POINTS, 1)])
 
 
@@ -115,7 +115,7 @@ def make_uniform_search_own_instances(budget: int) -> LockstepSearch:
 
 
 def make_halving_search(budget: int, *, shared: bool = True) -> LockstepSearch:
-    """Make Sequential Halving. Every value gets at least one run, which may exceed a small budget."""
+    """Make Sequential Halving. Every value has at least one run, which may exceed a small budget."""
     kept_counts = [*list_halving_points(BASELINE_POINTS)[1:], 1]
     runs = [max(1, size) for size in list_halving_runs(budget, BASELINE_POINTS)]
     return make_baseline_grid_search(list(zip(runs, kept_counts, strict=True)), shared=shared)
@@ -195,7 +195,7 @@ LOCKSTEP_TUNERS: dict[str, Callable[[int], LockstepSearch]] = {
     "halving": make_halving_search,
     "two-part": make_two_part_search,
 }
-"""The paper's three tuners, and ours."""
+"""The paper's three tuners, and the two-part tuner."""
 
 
 ALTERNATIVE_READINGS: dict[str, tuple[Callable[[int], LockstepSearch], ...]] = {
@@ -203,15 +203,15 @@ ALTERNATIVE_READINGS: dict[str, tuple[Callable[[int], LockstepSearch], ...]] = {
     "uniform": (make_uniform_search_within_budget, make_uniform_search_own_instances),
     "halving": (make_halving_search_random_skips, make_halving_search_own_instances),
 }
-"""Other readings of what the paper leaves open; the first one is shown beside ours."""
+"""Other readings of ambiguous parts of the paper. The first one is shown beside our number."""
 
 
 @dataclass(frozen=True)
 class TuningOutcomes:
     """The answers of many tunings, and the instances that they drew.
 
-    `answer_counts` counts tunings by the index of their answer. `instance_counts`, (widths, instances), counts how often
-    tunings with that answer drew an instance.
+    `answer_counts` are the numbers of tunings by the index of their answer. `instance_counts`, (widths, instances), are the
+    numbers of times that tunings with that answer drew an instance.
     """
 
     answer_counts: FloatArray
@@ -252,7 +252,7 @@ class TuningOutcomes:
 def tune_in_lockstep(
     search: LockstepSearch, source: RunSource, tunings: int, rng: np.random.Generator
 ) -> TuningOutcomes:
-    """Tune many times in lock-step, `SEARCHES_PER_BATCH` at a time."""
+    """Tune many times in lock-step, in batches of `SEARCHES_PER_BATCH`."""
     widths, instances = len(source.unit_points), source.instance_count
     answers, used = np.zeros(widths), np.zeros(widths * instances)
     for size in split_into_chunks(tunings, SEARCHES_PER_BATCH):

@@ -1,4 +1,4 @@
-"""Our numbers beside the paper's: estimates from a pool, their standard errors and the differences."""
+"""Our numbers and the paper's: estimates from a pool, their standard errors and the differences."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ REGRET_BUDGETS, FAILURE_BUDGETS = (50, 200, 1000), (200, 500, 1000)
 
 
 TENTH_INDICES: IntArray = np.abs(np.subtract.outer(np.arange(11) / 10, UNIT_POINTS)).argmin(axis=1)
-"""Indices of the baselines' grid in the pool."""
+"""The indices of the baselines' grid in the pool."""
 
 
 BEST_MARGIN = 2.0
-"""A width is possibly the best if it is worse by at most this many standard errors."""
+"""The largest difference to the best mean, in standard errors, at which a width may be the best."""
 
 
 MeanAndError = tuple[float, float]
@@ -50,8 +50,8 @@ def make_paper_cell(
 ) -> PaperCell:
     """Make a cell with our number and the paper's.
 
-    `spread` is the standard deviation of one of the 10,000 runs behind the paper's number. `span` is the lowest and the
-    highest of our readings; by default of both readings.
+    `spread` is the standard deviation of one of the 10,000 runs of the paper's number. `span` is the lowest and the highest
+    of our readings, by default those of both readings.
     """
     both = [reproduced[0]] if math.isnan(other_reading) else [reproduced[0], other_reading]
     low, high = span or (min(both), max(both))
@@ -88,7 +88,7 @@ def make_paper_cell(
 
 
 class RowRegrets:
-    """The regrets of a row (widths, runs), its mean curve and its best widths."""
+    """The regrets of a row (widths, runs), with its mean curve and its best widths."""
 
     def __init__(self, row: str, search_range: Range, regrets: FloatArray) -> None:
         self.row, self.search_range, self.regrets = row, search_range, regrets
@@ -98,7 +98,7 @@ class RowRegrets:
         curve, self.partial = smooth_fold_means(UNIT_POINTS, folds, self.variance, search_range.scale)
         self.without = (FOLD_COUNT * folds.mean(axis=0) - folds) / (FOLD_COUNT - 1)
         self.best = int(curve.argmin())
-        # Widths that may have been the lowest in the paper's 10,000 runs per width.
+        # These widths may have been the best in the paper's 10,000 runs per width.
         paper_errors = (regrets - regrets[self.best]).std(axis=1) * math.sqrt(1 / PAPER_RUNS + 1 / regrets.shape[1])
         self.maybe_best = np.flatnonzero(curve - curve[self.best] <= BEST_MARGIN * paper_errors)
         self.best_of_tenths = int(TENTH_INDICES[self.means[TENTH_INDICES].argmin()])
@@ -122,7 +122,7 @@ class RowRegrets:
         """Compare the regret at the textbook width."""
         (at,) = np.flatnonzero(UNIT_POINTS == 1.0)
         return make_paper_cell(
-            PaperCellKey("theory", self.row),
+            PaperCellKey("textbook", self.row),
             compute_mean_and_error(self.regrets[at]),
             spread=math.sqrt(self.variance[at]),
         )
@@ -160,15 +160,15 @@ class RowRegrets:
     def compare_failures(
         self, key: PaperCellKey, outcomes: TuningOutcomes, otherwise: Sequence[TuningOutcomes] = ()
     ) -> PaperCell:
-        """Compare how often a tuned width is further than epsilon from the best one, in %.
+        """Compare the percentage of tuned widths that are further than epsilon from the best one.
 
-        The other reading is with the best of tenths. The span is over all widths that are possibly the best, and over
-        all readings of the tuner.
+        The other reading is with the best of tenths. The span is over all widths that may be the best, and over all
+        readings of the tuner.
         """
         failure_percent = 100.0 * (np.abs(np.subtract.outer(UNIT_POINTS, UNIT_POINTS)) > PAPER_EPSILON + 1e-9)
         bests = (self.best, self.best_of_tenths, *self.maybe_best)
         shares = [reading.compute_mean(failure_percent[best]) for reading in (outcomes, *otherwise) for best in bests]
-        # If none fails, the error is that of one failure.
+        # Without failures, the error is that of one failure.
         reproduced = (shares[0], max(outcomes.compute_error(failure_percent[self.best]), 100 / outcomes.tuning_count))
         percent = min(max(shares[0], load_published_numbers().get(key, 0.0)), 50.0)
         spread = math.sqrt(percent * (100 - percent))

@@ -29,7 +29,7 @@ class PaperRow:
     """A policy on a problem. `best_width` is the approximate best width.
 
     `cpu_microseconds` and `gpu_microseconds` are the time of a run, on one core and on an H200. They are means over all
-    widths, with independent noise and realised regret, and predict durations until a row is measured.
+    widths, with independent noise and realised regret. They predict durations until measured ones are available.
     """
 
     name: str
@@ -83,6 +83,6 @@ def select_row_names(only: str | None) -> list[str]:
     for word in patterns:
         if not any(word in name for name in names) or not word:
             raise make_argument_error(
-                "only", "unknown-name", f"must hold words from the names {', '.join(names)}, but got {word!r}."
+                "only", "unknown-name", f"must be words from the names {', '.join(names)}, but got {word!r}."
             )
     return [name for name in names if any(word in name for word in patterns)]

@@ -1,12 +1,12 @@
 """The paper's published numbers, with written tolerances and explanations, from three small tables.
 
-`published.csv` holds the 201 numbers of *Empirical Bayes Regret Minimization* (arXiv 1904.02664). They are the two tables
-of its appendix, which contain those of its text, and the regret of the Gittins index, from a sentence.
+`published.csv` has the 201 numbers of *Empirical Bayes Regret Minimization* (arXiv 1904.02664). They are the two tables of
+its appendix, which contain those of its text, and the regret of the Gittins index, from a sentence.
 
-`tolerances.csv` holds written tolerances: the cells (* matches any), the allowance in % of the paper's number or in the
+`tolerances.csv` has written tolerances: the cells (* matches any), the allowance in % of the paper's number or in the
 units of the cell, whether any of our readings may be the paper's, and the reason.
 
-`explanations.csv` explains cells that differ at the paper's scale. It changes no mark.
+`explanations.csv` explains cells that differ at the paper's scale. It does not change marks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 PAPER_RUNS = 10_000
-"""The number of runs behind every published number."""
+"""The number of runs of every published number."""
 
 
 ROUNDING_STEP = 0.1
@@ -28,7 +28,7 @@ ROUNDING_STEP = 0.1
 
 
 class PaperCellKey(NamedTuple):
-    """The key of a number: table (best, theory, regret, failures or gittins), row, tuner and budget.
+    """The key of a number: table (best, textbook, regret, failures or gittins), row, tuner and budget.
 
     The tuner is "" and the budget 0 if there is none.
     """
@@ -41,7 +41,7 @@ class PaperCellKey(NamedTuple):
 
 @dataclass(frozen=True)
 class PaperTolerance:
-    """The difference that a cell may have before its standard errors count."""
+    """The allowed difference of a cell, in addition to standard errors."""
 
     allowance: float
     any_reading: bool

@@ -1,4 +1,4 @@
-"""Repeats the paper's experiments: pools of runs, tunings in lock-step, our number beside each published one."""
+"""Repeats the paper's experiments, with pools of runs and tunings in lock-step, and compares with the published numbers."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from banditune.study.requests import build_spec, check_count, make_study_setup
 from banditune.study.settings import RUN, Run, Simulation
 
 TWO_PART_DIVISOR = 5
-"""The two-part tuner, which takes milliseconds and has no published numbers, is tuned this many times less often."""
+"""The factor by which the two-part tuner has fewer tunings: it takes milliseconds and has no published numbers."""
 
 
 SMALL_POOL_RUNS = 2000
-"""With fewer runs per width, the larger tunings draw most of a pool more than once."""
+"""The number of runs per width below which larger tunings draw most of a pool more than once."""
 
 
 SEARCH_SECONDS = {"notes": 15e-6, "uniform": 8e-6, "halving": 9e-6, "two-part": 5e-3}
@@ -62,7 +62,7 @@ READER_NOTES = (
     "tenths of the range). Failures: answers further than 0.1 from the best width, the lowest point of a smooth curve (in "
     "brackets: from the best of tenths).",
 )
-"""Notes for readers of the tables. Brackets hold another reading of what the paper leaves open."""
+"""Notes for readers of the tables. Numbers in brackets are for another reading of ambiguous parts of the paper."""
 
 
 SecondsProgress = Callable[[int, int], None]
@@ -77,21 +77,21 @@ def reproduce(
     seed: int = 0,
     run: Run = RUN,
 ) -> Reproduction:
-    """Repeat the paper's experiments, and put our numbers beside the published ones.
+    """Repeat the paper's experiments, and compare our numbers with the published ones.
 
     Parameters
     ----------
     only : str, optional
-        Words, separated by commas; rows whose names hold one of them are run. All by default.
+        Words, separated by commas. Rows whose names contain one of them are run. All by default.
     runs : int
-        Runs at each of the widths that a tuner can visit; all tunings draw from these runs. The paper's scale is 10,000.
+        Runs at each of the widths that a tuner can simulate. All tunings draw from these runs. The paper has 10,000.
     tunings : int
         Tunings of each tuner with each budget.
     seed : int
         The same seed gives the same answer.
     run : Run
-        Where and how it runs. Its `progress` is called with seconds so far and seconds in all. With a `store`, an
-        interrupted study goes on from there.
+        Settings of the execution. Its `progress` is called with seconds so far and seconds in all. With a `store`, an
+        interrupted study can be continued.
 
     Returns
     -------
@@ -156,7 +156,7 @@ def make_row_spec(policy: Policy, row: PaperRow, seed: Any, device: Any) -> Simu
 class DurationEstimator:
     """Estimates durations from the known costs of parts, corrected by the measured time of finished work.
 
-    The clock of a part starts at its first progress, so that compiling does not count.
+    The time of a part is measured from its first progress, without the time to compile.
     """
 
     def __init__(self, costs: dict[str, float], progress: SecondsProgress | None) -> None:
@@ -167,7 +167,7 @@ class DurationEstimator:
         self.last: dict[str, float] = {}
 
     def track_part(self, name: str, size: float) -> Callable[[float], None]:
-        """Return a function that is called with how much of a part was just done, of `size` in all."""
+        """Return a function that is called with each finished amount of a part, of `size` in all."""
 
         def report_progress(amount: float) -> None:
             self.done_shares[name] = min(1.0, self.done_shares[name] + amount / size)
@@ -184,7 +184,7 @@ class DurationEstimator:
         return sum((1 - self.done_shares[name]) * cost * self.estimate_pace(name) for name, cost in self.costs.items())
 
     def estimate_pace(self, name: str) -> float:
-        """Estimate measured over expected seconds, by a part if enough of it is done, else by its kind, else 1."""
+        """Estimate the ratio of measured to expected seconds, from a part or its kind if enough of it is done, else 1."""
         kind = [started for started in list(self.first) if started.split()[0] == name.split()[0]]
         for parts in ([name] if name in self.first else [], kind):
             expected = sum(self.costs[part] * (self.done_shares[part] - self.first[part][1]) for part in parts)
@@ -235,7 +235,7 @@ def make_tuner_cells(
 def write_reproduction_notes(runs: int, counts: dict[str, int]) -> Iterator[str]:
     """Write the notes for readers of the tables."""
     yield (
-        f"Each row was simulated {runs:,} times at each of {len(UNIT_POINTS)} widths, all that a tuner can visit, with "
+        f"Each row was simulated {runs:,} times at each of {len(UNIT_POINTS)} widths, all that a tuner can simulate, with "
         "realised regret, the same instances for all widths and independent noise for each. Tunings "
         f"({counts['notes']:,} a cell, {counts['two-part']:,} of two-part) draw runs from this pool with replacement. "
         "Standard errors include the spread of tunings and the error of the pool, by the infinitesimal jackknife."
@@ -243,13 +243,13 @@ def write_reproduction_notes(runs: int, counts: dict[str, int]) -> Iterator[str]
     yield from READER_NOTES
     if runs < SMALL_POOL_RUNS:
         yield (
-            f"With {runs:,} runs per width this is a quick look: tunings with 1,000 runs draw most of the pool repeatedly. "
+            f"{runs:,} runs per width are a rough check: tunings with 1,000 runs draw most of the pool repeatedly. "
             "Where a few runs in a thousand dominate the mean (UCB1 on beta rewards), standard errors are too small."
         )
 
 
 def estimate_search_seconds(counts: dict[str, int]) -> dict[tuple[str, int], float]:
-    """Estimate the seconds that the tunings of each cell take."""
+    """Estimate the seconds of the tunings of each cell."""
     budgets = sorted({*REGRET_BUDGETS, *FAILURE_BUDGETS})
     return {(tuner, budget): counts[tuner] * SEARCH_SECONDS[tuner] for tuner in LOCKSTEP_TUNERS for budget in budgets}
 

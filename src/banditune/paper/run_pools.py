@@ -1,7 +1,7 @@
 """Pools of runs from which thousands of tunings can be drawn, and the smooth curve through them.
 
-A pool holds the regrets of a row at every width that a tuner may visit: the 163 multiples of 1/162 of its range, where
-NoTeS and the two-part tuner look, and its tenths, where the grids of Uniform and Sequential Halving are.
+A pool has the regrets of a row at every width that a tuner may simulate. These are the 163 multiples of 1/162 of its range,
+for NoTeS and the two-part tuner, and its tenths, the grids of Uniform and Sequential Halving.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from banditune.core.tuner import Trial
 from banditune.paper.paper_rows import PaperRow, get_tuned_range
 
 UNIT_POINTS: FloatArray = np.unique(np.round([*(np.arange(163) / 162), *(np.arange(11) / 10)], 12))
-"""The points of the unit interval that a tuner may visit."""
+"""The points of the unit interval that a tuner may simulate."""
 
 
 SMOOTHER_BANDWIDTH, SMOOTHER_DEGREE = 0.045, 4
-"""Bandwidth and degree of the smoother, in square roots of the unit interval, or in the interval itself on a log scale.
+"""The bandwidth and the degree of the smoother, on square roots of the unit interval, or on the interval on a log scale.
 
-Parabolas need a third of this bandwidth to fit steep curves as well: at 0.035 they raise the lowest regret by up to 2%.
+Parabolas need a third of this bandwidth to fit steep curves as well. At 0.035 they raise the lowest regret by up to 2%.
 """
 
 
@@ -40,7 +40,7 @@ def list_row_widths(row: PaperRow) -> FloatArray:
 
 
 def map_to_unit_interval(search_range: Range, values: Any) -> FloatArray:
-    """Map values to the unit interval: the inverse of `Range.scale_from_unit`."""
+    """Map values to the unit interval, the inverse of `Range.scale_from_unit`."""
     if search_range.scale == "log":
         return np.asarray(
             np.log(np.asarray(values) / search_range.low) / math.log(search_range.high / search_range.low)
@@ -50,7 +50,7 @@ def map_to_unit_interval(search_range: Range, values: Any) -> FloatArray:
 
 @dataclass(frozen=True)
 class RunSource:
-    """The runs of tunings. `draw(rows, columns, rng)` takes indices of `unit_points` and numbers of instances."""
+    """The runs of tunings. The arguments of `draw(rows, columns, rng)` are indices of `unit_points` and of instances."""
 
     name: str
     range: Range
@@ -71,7 +71,7 @@ class RunSource:
         return self.draw(rows, rng.integers(self.instance_count, size=rows.shape), rng)
 
     def answer_trial(self, trial: Trial, rng: np.random.Generator) -> Any:
-        """Return the regrets of a trial. With one size for all values, they share instances."""
+        """Return the regrets of a trial. With one size for all values, they have the same instances."""
         rows = self.find_rows(trial.values)
         if isinstance(trial.size, int):
             return self.draw(rows[:, None], rng.integers(self.instance_count, size=trial.size), rng)
@@ -90,13 +90,13 @@ def make_run_source(name: str, search_range: Range, values: FloatArray, regrets:
 
 
 def build_smoother(units: FloatArray, variance: FloatArray, scale: str = "linear") -> FloatArray:
-    """Build the matrix that smooths noisy means at `units`: local polynomial regression.
+    """Build the matrix that smooths noisy means at `units` by local polynomial regression.
 
-    Optima lie at small widths, where curves bend most: square roots make the window narrow there.
+    Optima are at small widths, where curves bend most. With square roots, the window is narrow there.
     """
     x = np.sqrt(units) if scale == "linear" else units
     distances = np.subtract.outer(x, x) / SMOOTHER_BANDWIDTH
-    # If failures are rare, a mean without any has a small variance too. Its own variance would overweight it.
+    # If failures are rare, a mean without failures has a small variance, which would give it too much weight.
     wide = np.exp(-0.5 * (distances / 1.5) ** 2)
     weight = np.exp(-0.5 * distances**2) / (wide @ variance / wide.sum(axis=1))
     root = np.sqrt(weight / weight.max(axis=1, keepdims=True))

@@ -1,4 +1,4 @@
-"""Base classes of policies by their statistics (arm totals, ridge or logistic regression), and shared parameters."""
+"""Base classes of policies with arm totals, ridge regression or logistic regression, and common parameters."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from banditune.simulation.estimators.ridge_regression import (
 )
 
 LARGEST_WIDTH = 1e6
-"""The largest factor of a policy's width or deviation. With a larger one, rounding hides the mean rewards."""
+"""The largest factor of a policy's width or deviation. With a larger one, mean rewards are below rounding errors."""
 
 
 def make_width_parameter() -> Parameter:
@@ -50,17 +50,17 @@ def make_width_parameter() -> Parameter:
         textbook=1,
         lower_limit=0,
         upper_limit=LARGEST_WIDTH,
-        meaning="how much the policy explores: 0 is not at all, 1 is as much as the textbook says",
+        meaning="the amount of exploration: 0 is none, 1 is that of the textbook",
     )
 
 
 def is_valid_width(options: Any, row: FloatArray) -> bool:
-    """Return whether the shortcuts for linear and logistic policies are proved for a row. They need gamma >= 0."""
+    """Return whether the proof of the shortcuts for linear and logistic policies holds for a row: gamma >= 0."""
     return bool(0 <= row[0] <= LARGEST_WIDTH)
 
 
 def is_wide(row: FloatArray) -> bool:
-    """Return whether a width is beyond those for which single and double precision were compared."""
+    """Return whether a width is larger than those for which single and double precision were compared."""
     return bool(row[0] > 1)
 
 
@@ -89,7 +89,7 @@ class FeaturePolicy(Policy):
     needs_features: ClassVar[bool] = True
     prior_kind: ClassVar[str] = "theta"
     link: ClassVar[str] = ""
-    """How x'theta gives a mean: "linear" or "logistic"."""
+    """The function from x'theta to a mean: "linear" or "logistic"."""
     prior: Option[WeightPolicyPrior] = FROM_PROBLEM
 
     def __post_init__(self) -> None:
@@ -129,7 +129,7 @@ class FeaturePolicy(Policy):
 
 
 class LogisticPolicy(FeaturePolicy):
-    """Base of policies on logistic regression. A subclass adds `choose`, which returns NO_MODE if the mode was lost."""
+    """Base of policies on logistic regression. A subclass adds `choose`, which returns NO_MODE if the mode is not found."""
 
     rewards: ClassVar[str] = "unit"
     link: ClassVar[str] = "logistic"
@@ -173,7 +173,7 @@ class LogisticPolicy(FeaturePolicy):
         if longest > 1000:
             raise InvalidRequest(
                 f"|x| sd must be below 1000 for {self.name}, with features x and the prior's standard deviation sd, or "
-                f"all chances are 0 or 1, but it is {longest:.3g}; rescale the features or the prior.",
+                f"all probabilities are 0 or 1, but it is {longest:.3g}; rescale the features or the prior.",
                 argument="prior",
                 code="out-of-range",
             )
@@ -217,7 +217,7 @@ class RidgePolicy(FeaturePolicy):
         if growth > 1e12:
             raise InvalidRequest(
                 f"horizon (|x| sd / noise)^2 must be below 1e12 for {self.name}, with features x and the prior's standard "
-                f"deviation sd, or rounding decides, but it is {growth:.2g}; rescale the features or the prior.",
+                f"deviation sd, because of rounding errors, but it is {growth:.2g}; rescale the features or the prior.",
                 argument="noise",
                 code="out-of-range",
             )

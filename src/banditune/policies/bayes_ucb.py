@@ -17,11 +17,11 @@ from banditune.policies.base_policies import TotalsPolicy, make_width_parameter
 from banditune.policies.index_policy import make_index_functions
 
 MARGIN = 1e-9
-"""The test of a bound leaves this share of the tail undecided, far more than rounding."""
+"""The relative margin of the test of a bound, which is much larger than rounding errors."""
 
 
 NEAR = 1e-6
-"""Bounds so near to 1 are not tested, because the tail there changes much with the last bit."""
+"""The distance from 1 below which bounds are not tested, because there the tail changes much with the last bit."""
 
 
 @scalar
@@ -34,8 +34,8 @@ def compute_tail(step, params):
 def compute_bayes_index(arm, setting, step, params):
     """Compute the upper quantile of the arm's posterior, which is at least its mean.
 
-    Medians of different posteriors may be equal, so that the last bit would decide where gamma is 0. Means that are
-    equal have equal bits.
+    At gamma = 0 the quantile is the median. Medians of different posteriors may be equal except for the last bit, but equal
+    means have equal bits.
     """
     successes = min(max(arm.total, 0.0), arm.pulls)
     a = setting.options[0] + successes
@@ -45,7 +45,7 @@ def compute_bayes_index(arm, setting, step, params):
 
 @scalar
 def exceeds_bayes_bound(arm, setting, step, params, bound):
-    """Test whether the bound is below the index: more of the posterior lies above it."""
+    """Test whether the bound is below the index, so that the posterior probability above it is larger."""
     successes = min(max(arm.total, 0.0), arm.pulls)
     a = setting.options[0] + successes
     b = setting.options[1] + (arm.pulls - successes)
@@ -61,8 +61,8 @@ FUNCTIONS = make_index_functions(compute_bayes_index, "rising", exceeds_bayes_bo
 class BayesUCB(TotalsPolicy):
     """Highest upper quantile of the Beta posteriors, or their mean if that is higher.
 
-    A share step^(-gamma^2) of the posterior, at most a half, lies above the quantile. The textbook's share is 1 / step
-    (Kaufmann, Cappé and Garivier 2012, with c = 0). A reward between 0 and 1 counts as that share of a success.
+    The posterior probability above the quantile is step^(-gamma^2), at most a half. In the textbook it is 1 / step
+    (Kaufmann, Cappé and Garivier 2012, with c = 0). A reward between 0 and 1 counts as this fraction of a success.
 
     Parameters
     ----------

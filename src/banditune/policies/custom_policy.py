@@ -1,19 +1,24 @@
-"""A user's own policy, on arm totals or on ridge regression."""
+"""Policies of users, with arm totals or with ridge regression."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from banditune.core.checks import check_scalar_function, check_scratch
+from banditune.core.checks import check_reward_kind, check_scalar_function, check_scratch
 from banditune.core.descriptions import make_undescribed_field
 from banditune.core.errors import InvalidRequest
 from banditune.core.messages import Argument
-from banditune.core.option_types import Noise, Option, WeightPolicyPrior
+from banditune.core.option_types import Noise, Option, RewardKind, WeightPolicyPrior
 from banditune.core.policy import FROM_PROBLEM, ScratchShape, list_choose_arguments
 from banditune.core.space import Parameter
 from banditune.policies.base_policies import RidgePolicy, TotalsPolicy
+
+
+def make_rewards_field() -> Any:
+    """Make the field `rewards`. A policy for any rewards has the same description as before the field existed."""
+    return field(default="real", metadata={"described": lambda policy: policy.rewards != "real"})
 
 
 @dataclass(frozen=True)
@@ -24,10 +29,16 @@ class CustomPolicy(TotalsPolicy):
     choose: Callable[..., Any] = make_undescribed_field()
     parameters: tuple[Parameter, ...] = make_undescribed_field(())
     scratch: tuple[tuple[str, ScratchShape], ...] = make_undescribed_field(())
+    rewards: str = make_rewards_field()  # type: ignore[misc]
 
 
 def define_policy(
-    name: str, choose: Callable[..., Any], *, parameters: Any = (), scratch: Mapping[str, ScratchShape] | None = None
+    name: str,
+    choose: Callable[..., Any],
+    *,
+    parameters: Any = (),
+    rewards: RewardKind = "real",
+    scratch: Mapping[str, ScratchShape] | None = None,
 ) -> CustomPolicy:
     """Define a policy of your own on pulls and total rewards of the arms.
 
@@ -36,26 +47,28 @@ def define_policy(
     Parameters
     ----------
     name : str
-        The policy's name, as results show it.
+        The name of the policy in results.
     choose : callable
         Scalar function `choose(state, setting, step, params, stream) -> arm`. `state.pulls` and `state.total` hold each
         arm's pulls and total reward, and `params` the values of the parameters.
     parameters : Parameter or sequence of Parameter
         The parameters that can be tuned. None by default.
+    rewards : {"real", "unit", "binary"}
+        The rewards that the policy supports: any, in [0, 1], or 0 and 1. Problems with other rewards are refused.
     scratch : mapping of str to shape
-        Arrays of floats for intermediate results, such as one probability per arm. `choose` then takes a last argument
-        `scratch`, a record of them. A shape is "arms", "dims", "horizon", a whole number, or a tuple of these, which are
-        multiplied. All arrays are 0 whenever `choose` begins. None by default.
+        Arrays of floats for intermediate results, such as one probability per arm. They are fields of the last argument
+        of `choose`, `scratch`. A shape is "arms", "dims", "horizon", a whole number, or a tuple of these, which are
+        multiplied. All arrays are 0 at every call of `choose`. None by default.
 
     Returns
     -------
     Policy
-        The policy, to be given to `tune`, `simulate` and the like.
+        The policy, for functions such as `tune` and `simulate`.
 
     Raises
     ------
     InvalidRequest
-        If `choose` is no function of these arguments, may end without an arm, or another argument cannot be used.
+        If `choose` is not a function of these arguments, may end without an arm, or another argument cannot be used.
 
     Examples
     --------
@@ -69,7 +82,8 @@ def define_policy(
     >>> bt.simulate(policy, bt.Bernoulli(arms=3), [0.1, 0.5], horizon=100, runs=50).shape
     (2, 50)
     """
-    return CustomPolicy(str(name), choose, *check_choose_options(choose, parameters, scratch))
+    records, arrays = check_choose_options(choose, parameters, scratch)
+    return CustomPolicy(str(name), choose, records, arrays, check_reward_kind(rewards))
 
 
 def check_choose_options(
@@ -124,12 +138,12 @@ def define_ridge_policy(
 
     `state.score[arm]` is the estimated reward x'theta of an arm, and `state.width[arm]` the root of x' G^-1 x. Noise
     times width is the posterior standard deviation of a score. `sample_scores(state, setting, scale, stream)` draws
-    theta from N(estimate, scale^2 G^-1), and puts the scores under it into `state.arm_values`.
+    theta from N(estimate, scale^2 G^-1), and writes the scores under it into `state.arm_values`.
 
     Parameters
     ----------
     name : str
-        The policy's name, as results show it.
+        The name of the policy in results.
     choose : callable
         Scalar function `choose(state, setting, step, params, stream) -> arm`. Steps and arms are counted from 0.
     parameters : Parameter or sequence of Parameter
@@ -140,7 +154,7 @@ def define_ridge_policy(
     noise : float or "problem"
         Standard deviation of a reward around its arm's mean, above 0. By default it is taken from the problem.
     scratch : mapping of str to shape
-        Arrays of floats that `choose` takes as a last argument, as in `define_policy`. None by default.
+        Arrays of floats, fields of the last argument of `choose`, as in `define_policy`. None by default.
 
     Returns
     -------
@@ -150,7 +164,7 @@ def define_ridge_policy(
     Raises
     ------
     InvalidRequest
-        If `choose` is no function of these arguments, or if another argument cannot be used.
+        If `choose` is not a function of these arguments, or if another argument cannot be used.
 
     Examples
     --------

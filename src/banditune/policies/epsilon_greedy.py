@@ -20,13 +20,13 @@ def choose_epsilon_greedy(state, setting, step, params, stream):
 
 
 def compute_textbook_epsilon(arms: int, horizon: int) -> float:
-    """(arms log(horizon) / horizon)^(1/3), the fixed rate that gives a regret of order horizon^(2/3)."""
+    """Compute (arms log(horizon) / horizon)^(1/3), the fixed rate with a regret of order horizon^(2/3)."""
     return min(1.0, math.pow(arms * math.log(horizon) / horizon, 1 / 3))
 
 
 @dataclass(frozen=True)
 class EpsilonGreedy(TotalsPolicy):
-    """A random arm with probability epsilon, else the highest mean reward. Arms never pulled come first."""
+    """A random arm with probability epsilon, else the highest mean reward. Arms without pulls precede others."""
 
     name = "epsilon-greedy"
     pending_rewards = "ignore"

@@ -20,7 +20,7 @@ from banditune.simulation.estimators.arm_totals import (
 
 
 class ExplorationState(NamedTuple):
-    """Pulls and totals, and the arm to which the policy committed (-1 before)."""
+    """Pulls and totals, and the arm to which the policy committed, or -1 before the commitment."""
 
     pulls: FloatArray
     total: FloatArray
@@ -29,7 +29,7 @@ class ExplorationState(NamedTuple):
 
 @scalar
 def view_exploration(memory, setting):
-    """Split the memory: two strips of one float per arm, and one float."""
+    """Split the memory: two arrays with one float per arm, and one float."""
     arms = setting.arms
     return ExplorationState(memory[:arms], memory[arms : 2 * arms], memory[2 * arms : 2 * arms + 1])
 
@@ -55,8 +55,8 @@ def choose_explore_then_commit(state, setting, step, params, stream):
 def resume_exploration(state, setting, params, pulls, totals):
     """Restore every arm's pulls and total reward, and the commitment.
 
-    The policy committed to an arm with more than `pulls` pulls if all arms have at least `pulls`. Before that, an arm
-    may have more because its rewards came early or from elsewhere.
+    The policy committed to an arm with more than `pulls` pulls if all arms have at least `pulls`. Without a commitment, an
+    arm may have more pulls because its rewards arrived early or were not selected by the policy.
     """
     resume_totals(state, setting, params, pulls, totals)
     most = int(params[0] + 0.5) * 1.0
@@ -71,12 +71,12 @@ def resume_exploration(state, setting, params, pulls, totals):
 
 
 def compute_most_pulls(arms: int, horizon: int) -> float:
-    """horizon / arms."""
+    """Compute horizon / arms, the largest number of pulls of every arm."""
     return horizon // arms
 
 
 def compute_textbook_pulls(arms: int, horizon: int) -> float:
-    """(horizon / arms)^(2/3) log(horizon)^(1/3) pulls an arm, for a regret of order horizon^(2/3)."""
+    """Compute (horizon / arms)^(2/3) log(horizon)^(1/3) pulls per arm, for a regret of order horizon^(2/3)."""
     pulls = (horizon / arms) ** (2 / 3) * math.log(horizon) ** (1 / 3)
     return float(min(max(1, round(pulls)), horizon // arms))
 
@@ -96,7 +96,7 @@ class ExploreThenCommit(Policy):
             integer=True,
             scale="log",
             lower_limit=1,
-            meaning="how often every arm is tried before the best one is kept",
+            meaning="the number of pulls of every arm before the best one is selected for good",
         ),
     )
     pulls_every_arm: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""Whether a GPU may simulate a logistic policy in float32."""
+"""The choice of the float type of a logistic policy on a GPU."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from banditune.policies.base_policies import LogisticPolicy
 LONGEST_FLOAT32_HORIZON, LARGEST_FLOAT32_FEATURE, LEAST_FLOAT32_DISTANCE = 20_000, 10.0, 0.03
 """Limits for float32 in warps: horizon, norm of features, and distance between arms as a share of that norm.
 
-The effect was measured at half the horizon and a third of the norm (docs/research/performance.md). In float32, arms whose
-scores agree to a millionth count as equal, so a draw could not separate closer arms.
+No effect was measured at half the horizon and a third of the norm (docs/research/performance.md). In float32, arms whose
+scores differ by less than a millionth count as equal, so a draw could not separate closer arms.
 """
 
 
 def choose_warp_precision(policy: LogisticPolicy, features: FloatArray, horizon: int) -> str:
-    """Return "float32" where measurements showed no effect, else "float64"."""
+    """Return "float32" within the limits of the measurements, else "float64"."""
     longest = policy.measure_longest_feature(features)
     closest = min(measure_closest_arms(instance) for instance in features[:8])
     return (

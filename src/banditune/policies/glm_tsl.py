@@ -37,12 +37,12 @@ from banditune.simulation.estimators.whitened_features import read_policy_option
 from banditune.simulation.gpu import warp_glm_tsl, warp_logistic, warp_logistic_layout
 
 FACTOR_TOLERANCE = 1e-4
-"""The factor belongs to a point this many posterior deviations or less from the mode, unless a draw needs more."""
+"""The largest distance of the factor's point from the mode, in posterior deviations, unless a draw needs less."""
 
 
 @scalar
 def update_glm_tsl(state, setting, step, params, arm, reward, stream):
-    """Learn from a reward: move the mode, and factor the posterior's precision there."""
+    """Update for one reward: find the mode, and factor the posterior's precision there."""
     position = count_logistic_pull(state, arm, reward)
     features = state.played_rows[position * pad_dims() : (position + 1) * pad_dims()]
     for j in range(dims()):
@@ -68,12 +68,12 @@ def choose_glm_tsl(state, setting, step, params, stream):
 
 @scalar
 def draw_glm_normals(state, scale, stream):
-    """Draw standard normals, one per dimension, into `normals`. None are drawn if their factor is 0."""
+    """Draw standard normals, one per dimension, into `normals`. If their factor is 0, nothing is drawn."""
     for j in range(pad_dims()):
         state.normals[j] = 0.0
     if scale > 0.0:
         for first in range(0, dims(), 2):
-            # With an odd number of dimensions, the last draw falls into the padding.
+            # With an odd number of dimensions, the last draw is stored in the padding.
             state.normals[first], state.normals[first + 1] = normal_pair(stream)
 
 
@@ -93,8 +93,8 @@ def find_best_sample(state, setting, scale):
 def bound_sample_error(state, scale):
     """Bound the distance, in posterior deviations, between the draw and the one with the factor at the mode.
 
-    If theta is off by e deviations, slopes are off by a share of e |x| or less. So the Hessian is L (I + E) L' with
-    norm |E| <= sqrt(dims) e |x|, and the factor is off by that share at most.
+    If the error of theta is e deviations, the relative error of slopes is at most e |x|. So the Hessian is L (I + E) L'
+    with norm |E| <= sqrt(dims) e |x|, and this norm bounds the relative error of the factor.
     """
     spread = scale * math.sqrt(dims() * compute_dot(state.normals, state.normals))
     return state.counts[ERROR] * (1.0 + spread * state.counts[LONGEST])

@@ -1,4 +1,4 @@
-"""Policies that pull the arm with the highest index, where an index depends on its arm's rewards and on the step."""
+"""Policies that pull the arm with the highest index. An index depends on its arm's rewards and on the step."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from banditune.core.arrays import FloatArray
-from banditune.core.checks import check_choice, check_flag, check_scalar_function
+from banditune.core.checks import check_choice, check_flag, check_reward_kind, check_scalar_function
 from banditune.core.descriptions import make_undescribed_field
 from banditune.core.errors import InvalidRequest
 from banditune.core.messages import Argument
+from banditune.core.option_types import RewardKind
 from banditune.core.policy import Policy, Setting, Shortcut
 from banditune.core.scalar import scalar
 from banditune.core.space import Parameter
-from banditune.policies.custom_policy import check_parameters
+from banditune.policies.custom_policy import check_parameters, make_rewards_field
 from banditune.simulation.estimators.arm_moments import (
     ArmRecord,
     read_moments,
@@ -37,7 +38,7 @@ from banditune.simulation.estimators.arm_totals import (
 from banditune.simulation.shortcuts.index_leader import SLACK, make_leader_shortcuts
 
 InStep = Literal["constant", "rising", "falling"]
-"""How an index changes with the step while its arm is not pulled."""
+"""The kinds of change of an index with the step while its arm is not pulled."""
 
 
 INDEX_ARGUMENTS = "arm, setting, step, params"
@@ -49,11 +50,11 @@ EXCEEDS_ARGUMENTS = "arm, setting, step, params, bound"
 
 
 CHECKED_STATES = 200
-"""Random states of an arm in which the declared change with the step is checked."""
+"""The number of random states of an arm in which the declared change with the step is checked."""
 
 
 def make_index_choose(index: Callable[..., Any], read_arm: Callable[..., Any]) -> Callable[..., Any]:
-    """Make the `choose` of an index: compute it for every arm; ties go to the lowest number."""
+    """Make the `choose` of an index, which computes the index of every arm. Ties go to the lowest number."""
 
     @scalar
     def choose_highest_index(state, setting, step, params, stream):
@@ -83,7 +84,7 @@ class IndexFunctions(NamedTuple):
 def make_index_functions(
     index: Callable[..., Any], in_step: str, exceeds: Callable[..., Any] | None = None, squares: bool = False
 ) -> IndexFunctions:
-    """Make the functions of an index once, so that its kernels are found again."""
+    """Make the functions of an index. They are cached, so that the same index has the same kernels."""
     if squares:
         read_arm, functions = read_moments, (view_moments, start_moments, update_moments)
     else:
@@ -104,10 +105,11 @@ class CustomIndexPolicy(Policy):
     parameters: tuple[Parameter, ...] = make_undescribed_field(())
     exceeds: Callable[..., Any] | None = make_undescribed_field(None)
     squares: bool = False
+    rewards: str = make_rewards_field()  # type: ignore[misc]
 
     @property
     def functions(self) -> IndexFunctions:
-        """What is made of the index."""
+        """The functions and the shortcuts that are made of the index."""
         return make_index_functions(self.index, self.in_step, self.exceeds, self.squares)
 
     view = property(lambda self: self.functions.view)
@@ -135,16 +137,17 @@ def define_index_policy(
     in_step: InStep,
     exceeds: Callable[..., Any] | None = None,
     squares: bool = False,
+    rewards: RewardKind = "real",
 ) -> CustomIndexPolicy:
     """Define a policy of your own by the index of one arm.
 
-    The arm with the highest index is pulled; ties go to the lowest number. An exact shortcut computes few indices: most
-    steps need that of one arm only. Regrets are those of the plain loop, bit by bit.
+    The arm with the highest index is pulled; ties go to the lowest number. An exact shortcut computes few indices, in most
+    steps only that of one arm. Regrets are those of the plain loop, bit by bit.
 
     Parameters
     ----------
     name : str
-        The policy's name, as results show it.
+        The name of the policy in results.
     index : callable
         Scalar function `index(arm, setting, step, params) -> float`. `arm.pulls` and `arm.total` are the arm's pulls and
         total reward, and steps are counted from 0. It is also called for an arm with 0 pulls; return `math.inf` there to
@@ -152,19 +155,21 @@ def define_index_policy(
     parameters : Parameter or sequence of Parameter
         The parameters that can be tuned. None by default.
     in_step : {"constant", "rising", "falling"}
-        How the index changes with the step while its arm is not pulled: "constant" if it reads no step, "rising" if it
-        never falls, as with the logarithm of the step, "falling" if it never rises, as with the steps that are left. What
-        you declare is checked.
+        The change of the index with the step while its arm is not pulled: "constant" if it does not read `step`, "rising"
+        if it never falls, as with the logarithm of the step, "falling" if it never rises, as with the remaining steps.
+        The declaration is checked.
     exceeds : callable, optional
-        Scalar function `exceeds(arm, setting, step, params, bound) -> bool`, a cheap test for a costly index: if
-        it is true, the index must be above the bound. Where it is false, the index is computed.
+        Scalar function `exceeds(arm, setting, step, params, bound) -> bool`, a fast test for an index that takes long to
+        compute. If it is true, the index must be above the bound. If it is false, the index is computed.
     squares : bool
         Whether `arm.squares`, the sum of squared rewards, is kept. Such a policy cannot be deployed.
+    rewards : {"real", "unit", "binary"}
+        The rewards that the policy supports: any, in [0, 1], or 0 and 1. Problems with other rewards are refused.
 
     Returns
     -------
     Policy
-        The policy, to be given to `tune`, `simulate` and the like.
+        The policy, for functions such as `tune` and `simulate`.
 
     Raises
     ------
@@ -191,7 +196,13 @@ def define_index_policy(
     if exceeds is not None:
         check_scalar_function("exceeds", exceeds, EXCEEDS_ARGUMENTS, "true or false")
     return CustomIndexPolicy(
-        str(name), index, in_step, check_parameters(parameters), exceeds, check_flag("squares", squares)
+        name=str(name),
+        index=index,
+        in_step=in_step,
+        parameters=check_parameters(parameters),
+        exceeds=exceeds,
+        squares=check_flag("squares", squares),
+        rewards=check_reward_kind(rewards),
     )
 
 
@@ -207,7 +218,7 @@ def check_index(policy: CustomIndexPolicy, arms: int, horizon: int) -> None:
         total = float(rng.integers(0, pulls + 1))
         arm = ArmRecord(float(pulls), total, total if policy.squares else math.nan)
         row = rows[rng.integers(len(rows))]
-        before, after = (policy.index(arm, setting, step, row) for step in (first, second))
+        before, after = (float(policy.index(arm, setting, step, row)) for step in (first, second))
         _check_change(policy, f"{arm} and params={row.tolist()}", (first, before), (second, after))
         if policy.exceeds is not None and math.isfinite(before):
             for bound in (before, before + SLACK * abs(before)):

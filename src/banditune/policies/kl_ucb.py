@@ -12,11 +12,11 @@ from banditune.policies.base_policies import TotalsPolicy, make_width_parameter
 from banditune.policies.index_policy import make_index_functions
 
 MARGIN = 1e-9
-"""The test of a bound leaves this share of the level undecided, far more than rounding."""
+"""The relative margin of the test of a bound, which is much larger than rounding errors."""
 
 
 NEAR = 1e-6
-"""Bounds so near to the mean or to 1 are not tested, because the divergence there changes much with the last bit."""
+"""The distance from the mean or from 1 below which bounds are not tested: the divergence changes much with the last bit."""
 
 
 @scalar
@@ -47,10 +47,10 @@ FUNCTIONS = make_index_functions(compute_kl_index, "rising", exceeds_kl_bound)
 
 @dataclass(frozen=True)
 class KLUCB(TotalsPolicy):
-    """Highest mean that the rewards do not rule out: the largest q with pulls kl(mean, q) <= gamma^2 log(step).
+    """Highest upper confidence bound by divergence: the largest q with pulls kl(mean, q) <= gamma^2 log(step).
 
-    kl is the Kullback-Leibler divergence of 0/1 rewards, a valid bound for rewards in [0, 1]. The textbook's gamma is 1,
-    without the term in log(log(step)) (Garivier and Cappé 2011, section 3).
+    kl is the Kullback-Leibler divergence of 0/1 rewards, which gives a valid bound for rewards in [0, 1]. The textbook's
+    gamma is 1, without the term in log(log(step)) (Garivier and Cappé 2011, section 3).
 
     Examples
     --------

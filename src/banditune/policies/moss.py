@@ -27,7 +27,7 @@ FUNCTIONS = make_index_functions(compute_moss_index, "constant")
 class MOSS(TotalsPolicy):
     """Highest mean plus gamma sqrt(max(0, log(horizon / (arms pulls))) / pulls), for rewards in [0, 1].
 
-    An arm explores no more once it has had its share of the horizon (Audibert and Bubeck 2009).
+    The width is 0 after horizon / arms pulls of an arm (Audibert and Bubeck 2009).
 
     Examples
     --------

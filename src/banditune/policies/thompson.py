@@ -43,7 +43,7 @@ def choose_thompson(state, setting, step, params, stream):
 
 @scalar
 def update_thompson(state, setting, step, params, arm, reward, stream):
-    """Learn from a reward; one between 0 and 1 is a success with that probability (the paper's pseudo-reward).
+    """Count a success or a failure. A reward between 0 and 1 is the probability of a success (the paper's pseudo-reward).
 
     So an arm's total is its number of successes.
     """
@@ -55,27 +55,27 @@ def update_thompson(state, setting, step, params, arm, reward, stream):
 LONGEST_FLOAT32_HORIZON = 20_000
 """The longest horizon in float32 on a GPU, twice the one at which float32 was compared with float64.
 
-Rewards that are read one by one must not depend on whether they are drawn ahead. With them the dtype is float64.
+Rewards that are read one by one must not depend on whether they are predrawn. Policies that read them use float64.
 """
 
 
 LARGEST_FLOAT32_SHAPE = 1e3
-"""The largest shape of a prior in float32 on a GPU: the increment of a pull must show in seven digits."""
+"""The largest shape of a prior in float32 on a GPU. The increment of a pull must be visible in seven digits."""
 
 
 LEAST_FLOAT32_WIDTH = 1e-3
 """The smallest positive width in float32. Below 1e-5, draws in single precision would often be equal.
 
-Widths above 1, at which the two were not compared, are simulated in float64 too.
+Widths above 1 were not compared, and are simulated in float64, too.
 """
 
 
 GREEDY_WIDTH = 1e-9
-"""Below this gamma the highest posterior mean is chosen, without a draw."""
+"""The gamma below which the highest posterior mean is chosen without a draw."""
 
 
 def is_log_concave(options: Sequence[float], row: FloatArray) -> bool:
-    """Return whether posteriors have shapes >= 1, as the proof of the shortcut needs. Data only increase shapes.
+    """Return whether posteriors have shapes >= 1, which the proof of the shortcut needs. Data only increase shapes.
 
     At gamma = 0 nothing is drawn, and every prior is valid.
     """
@@ -108,8 +108,8 @@ class Thompson(TotalsPolicy):
     """Highest draw from the Beta posteriors, whose standard deviation is scaled by about gamma.
 
     A draw is from Beta((S + a) / gamma^2, (F + b) / gamma^2), with S successes and F failures of the arm. At gamma = 0
-    the highest posterior mean is pulled. Rewards must be in [0, 1]. A reward between 0 and 1 counts as a success with
-    that probability (the paper's pseudo-reward).
+    the highest posterior mean is pulled. Rewards must be in [0, 1]. A reward between 0 and 1 is the probability with which
+    the pull counts as a success (the paper's pseudo-reward).
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class Thompson(TotalsPolicy):
         object.__setattr__(self, "prior", prior)
 
     def limits(self, name: str) -> tuple[float, float]:
-        """Limit gamma: beyond it, draws from Beta(prior / gamma^2) would be 0 or 1 to the last bit, and ties decide."""
+        """Limit gamma. With a larger one, draws from Beta(prior / gamma^2) would be 0 or 1 exactly, and often tied."""
         if is_from_problem(self.prior):
             return -math.inf, math.inf
         return -math.inf, math.sqrt(min(self.prior) / self.smallest_prior_shape)

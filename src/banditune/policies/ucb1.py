@@ -18,7 +18,7 @@ from banditune.simulation.estimators.ucb_index import compute_ucb_width
 from banditune.simulation.shortcuts.ucb1_first_passage import advance_ucb1_passages, advance_ucb1_streaks
 
 LARGEST_SCALE = 1e100
-"""The largest gamma times scale for which the first-passage shortcut is used. Its square must be finite."""
+"""The largest gamma times scale of the first-passage shortcut. Its square must be finite."""
 
 
 class UCB1State(NamedTuple):
@@ -32,7 +32,7 @@ class UCB1State(NamedTuple):
 
 @scalar
 def view_ucb1(memory, setting):
-    """Split the memory into four strips of one float per arm."""
+    """Split the memory into four arrays with one float per arm."""
     arms = setting.arms
     return UCB1State(memory[:arms], memory[arms : 2 * arms], memory[2 * arms : 3 * arms], memory[3 * arms : 4 * arms])
 
@@ -54,7 +54,7 @@ def choose_ucb1(state, setting, step, params, stream):
 
 @scalar
 def update_ucb1(state, setting, step, params, arm, reward, stream):
-    """Learn from a reward. It changes mean and width of its arm only, because the log is of the horizon."""
+    """Update for one reward. Only mean and width of its arm change, because the log is of the horizon."""
     state.pulls[arm] += 1.0
     state.total[arm] += reward
     state.mean[arm] = state.total[arm] / state.pulls[arm]
@@ -101,7 +101,7 @@ class UCB1(Policy):
     """Highest mean plus gamma times the textbook's confidence width.
 
     The width is 2 noise sqrt(2 log(horizon) / pulls) (Auer, Cesa-Bianchi and Fischer 2002, with the log of the
-    horizon). Rewards in [0, 1] have a noise of 0.5 at most. With noise 0.5 and gamma = 1 the width is the textbook's
+    horizon). The noise of rewards in [0, 1] is at most 0.5. With noise 0.5 and gamma = 1 the width is the textbook's
     sqrt(2 log(horizon) / pulls). Each arm is pulled once first.
 
     Parameters

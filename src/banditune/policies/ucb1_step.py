@@ -33,7 +33,7 @@ def choose_ucb1_step(state, setting, step, params, stream):
 class UCB1Step(TotalsPolicy):
     """UCB1 with log(step) instead of log(horizon), as in other libraries.
 
-    It needs no horizon and explores less at first.
+    It needs no horizon and explores less in the first steps.
 
     Parameters
     ----------

@@ -95,7 +95,7 @@ def start_ucb_glm(state, setting):
 def recompute_glm_widths(state, setting):
     """Recompute G^-1 and the widths from the pulls, with the factor in the logistic memory."""
     logistic = state.logistic
-    # With every slope 1, the Hessian is G.
+    # If every slope is 1, the Hessian is G.
     factorise_weighted_squares(logistic, logistic.played_pulls)
     invert_from_factor(logistic.factor, state.inverse, logistic.step)
     for arm in range(setting.arms):
@@ -109,7 +109,7 @@ def recompute_glm_widths(state, setting):
 
 @scalar
 def update_ucb_glm(state, setting, step, params, arm, reward, stream):
-    """Learn from a reward."""
+    """Update for one reward."""
     update_logistic(state.logistic, setting, step, params, arm, reward, stream)
     state.age[0] += 1.0
     if state.age[0] >= REFRESH_INTERVAL:
@@ -207,8 +207,7 @@ class UCBGLM(LogisticPolicy):
         Bound on the noise of a reward, above 0. By default it is the standard deviation of the problem's rewards around
         their means.
     kappa : float
-        Lower bound on the slope of the logistic function, above 0. The paper takes the largest slope, 1/4, in its
-        place.
+        Lower bound on the slope of the logistic function, above 0. The paper uses the largest slope, 1/4, instead.
 
     Examples
     --------

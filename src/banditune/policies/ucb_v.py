@@ -30,8 +30,8 @@ FUNCTIONS = make_index_functions(compute_ucb_v_index, "rising", squares=True)
 class UCBV(Policy):
     """Highest mean plus a width by the arm's sample variance, for rewards in [0, 1].
 
-    The width is sqrt(2 variance e) + 3 e with e = gamma^2 log(step) / pulls (Audibert, Munos and Szepesvári 2009). It
-    keeps squared rewards, and cannot be deployed.
+    The width is sqrt(2 variance e) + 3 e with e = gamma^2 log(step) / pulls (Audibert, Munos and Szepesvári 2009). The
+    policy needs sums of squared rewards, so it cannot be deployed.
 
     Examples
     --------

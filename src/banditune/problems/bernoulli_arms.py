@@ -26,7 +26,7 @@ def draw_bernoulli_word(instance, arm, number, stream):
 @bit_packed(draw_bernoulli_word)
 @scalar
 def draw_bernoulli_reward(instance, arm, pull, step, stream):
-    """Draw one bit of the arm's word, so that the plain loop and the shortcuts see the same rewards."""
+    """Draw one bit of the arm's word, so that the plain loop and the shortcuts have the same rewards."""
     return bernoulli_bit(stream, pull, instance.means[arm])
 
 

@@ -31,8 +31,8 @@ def draw_beta_reward(instance, arm, pull, step, stream):
     """Draw from Beta(a, b), a = v m and b = v (1 - m). An arm with mean 0 or 1 always pays its mean.
 
     The pseudo-reward is drawn first, 1 with probability m, then the reward, from Beta(a + 1, b) or Beta(a, b + 1).
-    Their densities are y / m and (1 - y) / (1 - m) times that of Beta(a, b). So the reward has the law Beta(a, b).
-    Given the reward y, the pseudo-reward is 1 with probability y. Code that needs pseudo-rewards only draws no rewards.
+    Their densities are y / m and (1 - y) / (1 - m) times that of Beta(a, b). So the reward has the distribution Beta(a, b).
+    Given the reward y, the pseudo-reward is 1 with probability y. Code that needs only pseudo-rewards draws no rewards.
     """
     mean = instance.means[arm]
     v = instance.options[0]

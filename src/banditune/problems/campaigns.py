@@ -1,4 +1,4 @@
-"""Resamples past campaigns."""
+"""Problems that resample past campaigns."""
 
 from __future__ import annotations
 
@@ -24,20 +24,19 @@ from banditune.problems.residual_noise import check_residuals, make_residuals_fi
 class Campaigns(DataSet):
     """Past campaigns: an instance is one of them, with mean rewards drawn from the posteriors of its arms.
 
-    If a campaign has more than `arms` arms, that number of them is chosen at random, in their order. Campaigns are a
-    sample of what may come, and errors are over campaigns. Of four or more, a search uses a third, and the others
-    validate its answer.
+    If a campaign has more than `arms` arms, `arms` of them are chosen at random, in their order. Campaigns are a sample
+    from a population, and errors are over campaigns. Of four or more, a search uses a third, and its answer is validated on
+    the others.
 
     Parameters
     ----------
     posteriors : sequence of sequence of (float, float)
-        A row per campaign with a pair per arm. Where `rewards` are "binary" or "unit", a pair is (a, b) of a Beta
-        distribution. Where they are "real", it is the (mean, standard deviation) of a normal one.
+        A row per campaign with a pair per arm. If `rewards` are "binary" or "unit", a pair is (a, b) of a Beta
+        distribution. If they are "real", it is the (mean, standard deviation) of a normal one.
     rewards : {"binary", "unit", "real"}
-        What arms pay: 0 or 1, numbers in [0, 1] as in `BetaRewards`, or real numbers.
+        The kind of rewards: 0 or 1, numbers in [0, 1] as in `BetaRewards`, or real numbers.
     arms : int, optional
-        Number of arms of an instance. By default it is that of the smallest campaign, which is also the largest
-        possible.
+        Number of arms of an instance, at most that of the smallest campaign, which is the default.
     noise : float
         Standard deviation of "real" rewards around their means, above 0.
     names : sequence of str
@@ -45,10 +44,10 @@ class Campaigns(DataSet):
     v : float
         Precision of "unit" rewards, as in `BetaRewards`.
     residuals : sequence of float, optional
-        A sample that gives the noise of "real" rewards its shape, 100,000 numbers at most. It is shifted to mean 0 and
-        scaled to variance 1. By default noise is Gaussian.
+        A sample of the noise of "real" rewards, 100,000 numbers at most. It is shifted to mean 0 and scaled to variance 1.
+        By default noise is Gaussian.
     population : bool
-        Whether these campaigns are all there are. Nothing is held out then, and errors are over runs.
+        Whether these campaigns are the whole population. If so, nothing is held out, and errors are over runs.
 
     Examples
     --------
@@ -61,7 +60,7 @@ class Campaigns(DataSet):
     posteriors: Any = field(repr=False)
     rewards: str = "binary"
     arms: Any = None
-    # The description of binary campaigns holds their unused noise, because keys of stored regrets contain it.
+    # The description of binary campaigns includes their unused noise, because keys of stored regrets contain it.
     noise: float = field(default=1.0, metadata={"described": lambda problem: problem.rewards != "unit"})
     names: Option[Names] = default_option(())
     v: float = field(default=4.0, metadata={"described": lambda problem: problem.rewards == "unit"})
@@ -75,7 +74,7 @@ class Campaigns(DataSet):
         check_reward_kind(self.rewards)
         if not isinstance(self.posteriors, list | tuple | np.ndarray) or not len(self.posteriors):
             raise make_argument_error(
-                "posteriors", "missing", "must hold a row of pairs for every campaign, but it holds none."
+                "posteriors", "missing", "must have a row of pairs for every campaign, but it has none."
             )
         rows = tuple(self._check_campaign(position, row) for position, row in enumerate(self.posteriors))
         smallest = min(map(len, rows))
@@ -118,7 +117,7 @@ class Campaigns(DataSet):
         campaign = rng.integers(len(widths), size=size)
         positions = np.arange(self.arms)[None]
         if not (widths == self.arms).all():
-            # Places without an arm come last in the random order. The selected arms are then sorted.
+            # Positions without an arm are last in the random order. The selected arms are sorted afterwards.
             most = int(widths.max())
             order = rng.random((size, most)) + (np.arange(most) >= widths[campaign, None])
             positions = np.sort(np.argsort(order, axis=1)[:, : self.arms], axis=1)
@@ -135,7 +134,7 @@ class Campaigns(DataSet):
         table = convert_to_array(row)
         if table.ndim != 2 or table.shape[1] != 2 or not np.isfinite(table).all():
             raise make_argument_error(
-                "posteriors", "bad-data", f"must hold pairs of finite numbers, but campaign {position} has {row!r:.60}."
+                "posteriors", "bad-data", f"must be pairs of finite numbers, but campaign {position} has {row!r:.60}."
             )
         positive = table[:, 1:] if self.rewards == "real" else table
         if (positive <= 0).any():

@@ -1,4 +1,4 @@
-"""A user's own problem, from functions."""
+"""Problems of users, defined by functions."""
 
 from __future__ import annotations
 
@@ -46,44 +46,44 @@ def define_problem(
     names: Any = (),
     options: Sequence[float] = (),
 ) -> CustomProblem:
-    """Define a problem of your own by how it draws mean rewards and how it draws a reward.
+    """Define a problem of your own by a function that draws mean rewards and one that draws a reward.
 
-    Arms, pulls of an arm and steps are counted from 0. Before the first run up to a million rewards are drawn. The
-    problem is refused if their means differ from those that `sample` returns, because expected regret is computed from
-    these. If `reward` reads `step`, only realised regret can be computed, against one fixed arm. If it reads `pull`, no
-    regret can.
+    Arms, pulls of an arm and steps are counted from 0. Before the first run up to a million rewards are drawn. If their
+    means differ from those that `sample` returns, there is an error, because expected regret is computed from these. If
+    `reward` reads `step`, only realised regret can be computed, against one fixed arm. If it reads `pull`, regret is not
+    defined.
 
     Parameters
     ----------
     name : str
-        The problem's name, as results show it.
+        The name of the problem in results.
     sample : callable
-        Function `sample(size, rng)` that returns mean rewards of shape (size, arms). It draws from the NumPy generator
-        `rng` alone. With features it returns (means, features). Features have shape (size, arms, dims), or (arms, dims)
-        if all instances share them.
+        Function `sample(size, rng)` that returns mean rewards of shape (size, arms). It must draw only from the NumPy
+        generator `rng`. With features it returns (means, features). Features have shape (size, arms, dims), or (arms,
+        dims) if all instances have the same ones.
     reward : callable
         Scalar function `reward(instance, arm, pull, step, stream)` that draws a reward with mean `instance.means[arm]`.
-        It draws from `stream` alone.
+        It must draw only from `stream`.
     arms : int
         Number of arms, 2 or more.
     dims : int
-        Number of features of an arm; 0 where arms have none.
+        Number of features of an arm; 0 if arms have none.
     rewards : {"real", "unit", "binary"}
-        What rewards can be: any number, numbers in [0, 1], or 0 and 1.
+        The kind of rewards: any number, numbers in [0, 1], or 0 and 1.
     names : sequence of str
         Names of the arms, one per arm. None by default.
     options : sequence of float
-        Numbers that `reward` finds in `instance.options`.
+        Numbers for `reward`, as `instance.options`.
 
     Returns
     -------
     Problem
-        The problem, to be given to `tune`, `simulate` and the like.
+        The problem, for functions such as `tune` and `simulate`.
 
     Raises
     ------
     InvalidRequest
-        If `reward` is no function of these arguments, or if another argument cannot be used.
+        If `reward` is not a function of these arguments, or if another argument cannot be used.
 
     Examples
     --------

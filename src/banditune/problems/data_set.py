@@ -1,4 +1,4 @@
-"""Base of problems made of past data: an instance is drawn from tables or campaigns, and new ones are to be predicted."""
+"""Base of problems made of past data: an instance is drawn from tables or campaigns, and results are about new ones."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from banditune.core.problem import Problem
 from banditune.core.request_errors import make_argument_error
 
 FEWEST_UNITS = 5
-"""The smallest number of tables or campaigns that is split: two for the search, and three to estimate an error.
+"""The smallest number of tables or campaigns that is split: two for the search, and three for the validation.
 
-Two regrets of tables are often equal, so that their error would be 0.
+With two for the validation, their regrets are often equal, so that the estimated error would be 0.
 """
 
 
 SEARCH_DIVISOR = 3
-"""The search uses one unit in this many, the others validate.
+"""The search uses one unit in this many; the others are for the validation.
 
-With a half of the units in the search, intervals hold less often (docs/research/data-sets.md).
+If half of the units are in the search, intervals hold less often (docs/research/data-sets.md).
 """
 
 
 SPLIT_KEY = 40_813
-"""Separates the random numbers of the split from all others of the same seed."""
+"""The spawn key of the random numbers of the split, which makes them independent of all others of the same seed."""
 
 
 class DataSet(Problem):
-    """Base of problems that draw instances from a data set of `unit_count` units, all equally likely.
+    """Base of problems that draw instances from a data set of `unit_count` units, with equal probabilities.
 
-    The data set is a sample, unless `population` states that its units are all there is. Results are then about new
-    units, and some units are held out from the search to validate its answer.
+    The data set is a sample, unless `population` states that it is the whole population. Results are about new units, and
+    some units are held out from the search to validate its answer.
     """
 
     unit_name: ClassVar[str]
@@ -87,12 +87,12 @@ class DataSet(Problem):
 def check_population(population: Any) -> bool:
     """Check `population`, also in the spelling of the command line."""
     if isinstance(population, str) and population.lower() in ("true", "false"):
-        return population.lower() == "true"  # the command line passes words
+        return population.lower() == "true"  # the command line passes strings
     if not isinstance(population, bool | np.bool_):
         raise make_argument_error(
             "population",
             "wrong-type",
-            "must be True, if the data are all there is, or False, if they are a sample of it, but got "
+            "must be True, if the data are the whole population, or False, if they are a sample from it, but got "
             f"{population!r:.60}.",
         )
     return bool(population)

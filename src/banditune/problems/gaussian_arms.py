@@ -29,8 +29,8 @@ class Gaussian(Problem):
     names : sequence of str
         Names of the arms, one per arm. None by default.
     residuals : sequence of float or sequence of sequences, optional
-        A sample that gives the noise its shape: numbers for all arms, or a row per arm, 100,000 at most. Each row is
-        shifted to mean 0, and all are scaled to variance 1 together. By default noise is Gaussian.
+        A sample of the noise: numbers for all arms, or a row per arm, 100,000 at most. Each row is shifted to mean 0, and
+        all together are scaled to variance 1. By default noise is Gaussian.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Problems whose arms have features: a linear function of them pays, with noise or through the logistic function."""
+"""Problems whose arms have features. Mean rewards are linear in the features, or a logistic function of them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def check_features(features: Any) -> FloatArray:
         )
     table = convert_to_array(features)
     if table.ndim != 2 or table.shape[0] < 2 or table.shape[1] < 1:
-        received = f"shape {table.shape}" if table.size else f"{type(features).__name__} that is no matrix of numbers"
+        received = (
+            f"shape {table.shape}" if table.size else f"{type(features).__name__} that is not a matrix of numbers"
+        )
         file = "; read the file first (on the command line: --features FILE)" if isinstance(features, str) else ""
         raise make_argument_error(
             "features",
@@ -50,7 +52,7 @@ def check_features(features: Any) -> FloatArray:
         raise make_argument_error(
             "features",
             "bad-data",
-            f"must be finite numbers, but feature {dim} of arm {arm} is {table[arm, dim]}; fill it.",
+            f"must be finite numbers, but feature {dim} of arm {arm} is {table[arm, dim]}; replace it.",
         )
     if np.abs(table).max() > 1e50:
         raise make_argument_error(
@@ -61,7 +63,7 @@ def check_features(features: Any) -> FloatArray:
     zero = np.flatnonzero(~table.any(axis=1))
     if len(zero):
         raise InvalidRequest(
-            f"every arm must have a feature that is not 0, but those of arm {zero[0]} are all 0; drop it or add a "
+            f"every arm must have a feature that is not 0, but those of arm {zero[0]} are all 0; leave it out or add a "
             "constant.",
             argument="features",
             code="bad-data",
@@ -70,7 +72,7 @@ def check_features(features: Any) -> FloatArray:
 
 
 def prepend_ones(features: Any) -> Any:
-    """Prepend a column of ones, unless there is one. Anything but a matrix is left to `check_features`."""
+    """Prepend a column of ones, unless there is one. If `features` is not a matrix, it is returned unchanged."""
     table = convert_to_array(features)
     if table.ndim != 2 or not table.size or (table[:, 0] == 1).all():
         return features
@@ -83,7 +85,7 @@ def make_intercept_field() -> Any:
 
 
 class FeatureProblem(Problem):
-    """Base of problems with features of arms and a vector theta; rewards depend on their product."""
+    """Base of problems with features of arms and a vector theta. Rewards depend on their product."""
 
     arms: Any
     dims: Any
@@ -93,7 +95,7 @@ class FeatureProblem(Problem):
     intercept: Any
     prior_kind: ClassVar[str] = "theta"
     link: ClassVar[str]
-    """How x'theta gives a mean: "linear" or "logistic"."""
+    """The function from x'theta to a mean: "linear" or "logistic"."""
 
     def check_arguments(self) -> None:
         """Check the arguments, and convert them to numbers and tuples."""
@@ -125,7 +127,7 @@ class FeatureProblem(Problem):
         object.__setattr__(self, "names", check_names(self.names, self.arms))
 
     def choose_dims(self) -> int:
-        """Return as many dimensions as a prior has, else ten. A feature prior does not count the intercept."""
+        """Return the number of dimensions of a prior, else ten. A feature prior does not include the intercept."""
         for prior, extra in ((self.prior, 0), (self.feature_prior, int(self.intercept))):
             for entry in prior if isinstance(prior, tuple | list) else ():
                 if np.ndim(entry) > 0:
@@ -142,7 +144,7 @@ class FeatureProblem(Problem):
         else:
             features = np.array(self.features)[None]
         theta = draw_vectors("prior", self.prior, (size, self.dims), rng)
-        # A sum in a fixed order: a product of matrices would depend on the BLAS.
+        # This is a sum in a fixed order, because the last bits of a matrix product depend on the BLAS.
         scores = np.zeros((size, self.arms))
         for position in range(self.dims):
             scores += features[:, :, position] * theta[:, position, None]
@@ -183,16 +185,16 @@ class Linear(FeatureProblem):
     names : sequence of str
         Names of the arms, one per arm. None by default.
     intercept : bool
-        Whether the first feature of every arm is 1. A column of ones is put before the others unless it is there.
-        `dims` and `prior` count it, `feature_prior` does not.
+        Whether the first feature of every arm is 1. A column of ones is prepended unless there is one. `dims` and `prior`
+        include it, `feature_prior` does not.
     residuals : sequence of float or sequence of sequences, optional
-        A sample that gives the noise its shape: numbers for all arms, or a row per arm, 100,000 at most. Each row is
-        shifted to mean 0, and all are scaled to variance 1 together. By default noise is Gaussian.
+        A sample of the noise: numbers for all arms, or a row per arm, 100,000 at most. Each row is shifted to mean 0, and
+        all together are scaled to variance 1. By default noise is Gaussian.
 
     Raises
     ------
     InvalidRequest
-        If arguments do not fit each other, such as `features` and another number of arms.
+        If arguments contradict each other, such as `features` and another number of arms.
 
     Examples
     --------
@@ -254,13 +256,13 @@ class Logistic(FeatureProblem):
     names : sequence of str
         Names of the arms, one per arm. None by default.
     intercept : bool
-        Whether the first feature of every arm is 1. A column of ones is put before the others unless it is there.
-        `dims` and `prior` count it, `feature_prior` does not.
+        Whether the first feature of every arm is 1. A column of ones is prepended unless there is one. `dims` and `prior`
+        include it, `feature_prior` does not.
 
     Raises
     ------
     InvalidRequest
-        If arguments do not fit each other, such as `features` and another number of arms.
+        If arguments contradict each other, such as `features` and another number of arms.
 
     Examples
     --------
@@ -288,5 +290,5 @@ class Logistic(FeatureProblem):
 
     def sample(self, size: int, rng: np.random.Generator) -> Instances:
         features, scores = self.draw_features_and_scores(size, rng)
-        # Beyond 700 the probability is 0 or 1 in float64.
+        # For scores beyond 700 the probability is 0 or 1 in float64.
         return Instances(1 / (1 + np.exp(-np.clip(scores, -700, 700))), features)

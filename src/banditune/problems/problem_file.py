@@ -1,4 +1,4 @@
-"""Problems as TOML files, to be read, edited and passed to every command."""
+"""Problems as TOML files, which can be read, edited and passed to every command."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_PROBLEM_FILE_BYTES = 1 << 25
 
 
 class ProblemFile(NamedTuple):
-    """A problem from a file: a distribution of problem instances and, where known, a horizon.
+    """A problem from a file: a distribution of problem instances and, if the file has it, a horizon.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def save_problem(problem: Problem, path: str | Path, horizon: int | None = None,
     Parameters
     ----------
     problem : Problem
-        A problem of this package. A problem of your own stays in its Python file.
+        A problem of this package. A problem of your own is kept in its Python file.
     path : str or Path
         The file. An existing one is replaced.
     horizon : int, optional
@@ -81,7 +81,7 @@ def format_problem_file(problem: Problem, horizon: int | None = None, remarks: t
             argument="problem",
             code="unsupported",
         )
-    lines = ["# What to expect, for: banditune tune --problem FILE"]
+    lines = ["# A problem for: banditune tune --problem FILE"]
     lines += [f"# {line}" for remark in remarks for line in _make_printable(remark).splitlines()]
     lines += [f"banditune = {PROBLEM_FILE_VERSION}"]
     lines += [f"horizon = {horizon}"] if horizon is not None else []
@@ -96,12 +96,12 @@ def format_problem_file(problem: Problem, horizon: int | None = None, remarks: t
 
 
 def _make_printable(text: str) -> str:
-    """Replace characters that a comment cannot hold by spaces."""
+    """Replace characters that are not allowed in a comment by spaces."""
     return "".join(mark if mark.isprintable() else " " for mark in text)
 
 
 def _format_toml(value: Any) -> str:
-    """Format a value as TOML. Each row of a matrix has its line."""
+    """Format a value as TOML. Each row of a matrix is on a separate line."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int):
@@ -134,7 +134,7 @@ def _quote_toml(text: str) -> str:
 def load_problem(path: str | Path) -> ProblemFile:
     """Read a problem from a TOML file, written by `save_problem` or by hand.
 
-    Nothing in the file is executed, and it cannot name another file.
+    The file cannot contain code or refer to another file.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def _parse_problem_file(content: Mapping[str, Any]) -> ProblemFile:
     unknown = set(content) - {"banditune", "horizon", "problem"}
     if unknown:
         raise InvalidRequest(
-            f"the file may hold banditune, horizon and [problem], but it holds {', '.join(sorted(unknown))}.",
+            f"the file may contain banditune, horizon and [problem], but it contains {', '.join(sorted(unknown))}.",
             code="file-format",
         )
     if content.get("banditune") != PROBLEM_FILE_VERSION or isinstance(content.get("banditune"), bool):
@@ -211,14 +211,16 @@ def _parse_problem_file(content: Mapping[str, Any]) -> ProblemFile:
     missing = [key for key, p in parameters.items() if p.default is inspect.Parameter.empty and key not in options]
     if invalid or missing:
         what = f"{invalid[0]!r} cannot be read" if invalid else f"{missing[0]!r} is missing"
-        raise InvalidRequest(f"the problem {name!r} takes {', '.join(parameters)}, but {what}.", code="unknown-name")
+        raise InvalidRequest(
+            f"the options of the problem {name!r} are {', '.join(parameters)}, but {what}.", code="unknown-name"
+        )
     return ProblemFile(
         build_problem({"name": name, **options}), None if horizon is None else check_integer("horizon", horizon, 1)
     )
 
 
 def _is_plain(value: Any) -> bool:
-    """Return whether a value consists of numbers, words and lists only."""
+    """Return whether a value consists only of numbers, strings and lists."""
     return all(isinstance(item, str | int | float) for item in _iterate_leaves(value))
 
 

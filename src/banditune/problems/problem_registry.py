@@ -26,11 +26,11 @@ PROBLEMS = Registry(
 
 
 FILE_PROBLEMS = {"reward-table"}
-"""Problems that are read from a file. A problem file must not name one, because it would open another file."""
+"""Problems that are read from a file. They are not allowed in a problem file, because it must not open another file."""
 
 
 def list_buildable_problems() -> list[str]:
-    """List the problems that a file may name: those of this package that read no other file."""
+    """List the problems that are allowed in a file: those of this package that do not read another file."""
     return [name for name in PROBLEMS.names if name not in FILE_PROBLEMS]
 
 
@@ -82,4 +82,4 @@ def build_problem(description: Mapping[str, Any]) -> Problem:
     except InvalidRequest:
         raise
     except (TypeError, ValueError, OverflowError, MemoryError) as error:
-        raise InvalidRequest(f"the options of {name!r} must fit, but {error}.", code="wrong-type") from error
+        raise InvalidRequest(f"the options of {name!r} must be valid, but {error}.", code="wrong-type") from error

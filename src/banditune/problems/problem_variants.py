@@ -1,4 +1,4 @@
-"""Variants of a problem, for robustness: what may come if the assumptions are wrong."""
+"""Variants of a problem, for checks of robustness to wrong assumptions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HALF, TWICE = 0.5, 2.0
 
 
 MAX_SPREAD_SHARE = 0.95
-"""Upper limit of the spread of means in [0, 1], as a share of the largest spread that their mean allows."""
+"""The upper limit of the spread of means in [0, 1], as a share of the largest possible spread with the same mean."""
 
 
 @singledispatch
@@ -89,7 +89,7 @@ def _(problem: Mixture) -> Iterator[tuple[str, Problem]]:
 def _(problem: Campaigns) -> Iterator[tuple[str, Problem]]:
     """Move each campaign's arms around the common centre.
 
-    For means in [0, 1] the certainty of the posteriors stays. For real means their standard deviations change with the
+    For means in [0, 1] the a + b of the posteriors does not change. For real means, standard deviations change with the
     spread.
     """
     widths = np.cumsum([len(row) for row in problem.posteriors])[:-1]

@@ -16,7 +16,7 @@ from banditune.core.scalar import scalar
 from banditune.core.streams import draw_block
 
 OPTIONS_HEADER = 3
-"""Numbers before the residuals in the options: the noise, how many rows of residuals, and how many in a row."""
+"""The numbers before the residuals in the options: the noise, the number of rows of residuals, and that in a row."""
 
 
 MAX_RESIDUALS = 100_000
@@ -24,7 +24,7 @@ MAX_RESIDUALS = 100_000
 
 
 STANDARD_TOLERANCE = 1e-5
-"""Residuals stay as given if their means and their root mean square are this close to 0 and 1."""
+"""Residuals are not changed if their means and their root mean square differ from 0 and 1 by less than this."""
 
 
 @scalar
@@ -35,7 +35,7 @@ def draw_gaussian_reward(instance, arm, pull, step, stream):
 
 @scalar
 def draw_residual_reward(instance, arm, pull, step, stream):
-    """Draw the mean plus noise times a residual, common to all arms or of the arm's row, each equally likely."""
+    """Draw the mean plus noise times a random residual, from the row of all arms or from the row of the arm."""
     size = int(instance.options[2])
     row = arm if instance.options[1] > 1.0 else 0
     word, _, _, _ = draw_block(stream)
@@ -67,8 +67,8 @@ def make_reward_options(noise: float, residuals: Any) -> Sequence[float]:
 def check_residuals(residuals: Any, arms: int | None) -> tuple[Any, ...]:
     """Check residuals for all arms, or a row for each of `arms` arms, and standardize them.
 
-    Each row gets mean 0, and all together root mean square 1. Only the shape of the sample counts. Rows may differ in
-    spread, which is then the spread of the arm's rewards relative to the others.
+    Each row is shifted to mean 0, and all together are scaled to root mean square 1. Rows may have different standard
+    deviations, which are then those of the arms' rewards relative to each other.
     """
     table = convert_to_array(residuals)
     if not table.size:
@@ -97,7 +97,7 @@ def standardize_residuals(table: FloatArray) -> FloatArray:
     centre, size = table.mean(axis=1, keepdims=True), float(np.sqrt((table**2).mean()))
     if (np.abs(centre) < STANDARD_TOLERANCE).all() and abs(size - 1) < STANDARD_TOLERANCE:
         return table
-    # Centre twice, so that rows far from 0 keep their digits.
+    # Rows are centred twice, so that rows far from 0 keep their digits.
     away = table - centre
     away -= away.mean(axis=1, keepdims=True)
     return np.asarray(away / np.sqrt((away**2).mean()))

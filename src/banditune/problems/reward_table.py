@@ -1,4 +1,4 @@
-"""Tables with the rewards of all arms at all steps: nothing is assumed about their distribution."""
+"""Tables with the rewards of all arms at all steps, without an assumption about their distribution."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from banditune.core.streams import TABLE_STREAM, philox
 from banditune.problems.data_set import DataSet, check_population
 
 OPTIONS_HEADER = 3
-"""Numbers before the tables in the options: the number of tables, the number of rows, and whether rows are drawn."""
+"""The numbers before the tables in the options: the number of tables, the number of rows, and whether rows are drawn."""
 
 
 BOOLEAN_WORDS = {"true": True, "false": False}
@@ -52,30 +52,31 @@ def read_table_reward(instance, arm, pull, step, stream):
 
 @dataclass(frozen=True)
 class RewardTable(DataSet):
-    """Tables of known rewards of all arms at all steps: an instance is one of them, all equally likely.
+    """Tables of known rewards of all arms at all steps. An instance is one of them, with equal probabilities.
 
-    The best arm of a table is the one with the highest sum. In order, regret is always realised regret, because rewards
-    are known and not means. Tables are a sample of what may come, and errors are over tables. Of four or more, a search
-    uses a third, and the others validate its answer. With a single table, errors are over new orders of its rows.
+    The best arm of a table is the one with the highest sum. If rows are used in order, regret is realised regret, because
+    rewards are known and means are not. Tables are a sample from a population, and errors are over tables. Of four or more,
+    a search uses a third, and its answer is validated on the others. With a single table, errors are over new orders of its
+    rows.
 
     Parameters
     ----------
     tables : array of float
         Rewards of shape (tables, steps, arms), or (steps, arms) for a single table. Two arms or more.
     shuffled : bool, optional
-        Whether every step draws a row, with replacement, instead of using the rows in order. By default this is so
-        for a single table only.
+        Whether every step draws a row, with replacement, instead of using the rows in order. The default is True for a
+        single table and False for several.
     names : sequence of str
         Names of the arms, one per arm. None by default.
     population : bool
-        Whether these tables are all there are. Nothing is held out then, and errors are over runs.
+        Whether these tables are the whole population. If so, nothing is held out, and errors are over runs.
     _option_values : None
-        Computed from `tables`; leave it out.
+        It is computed from `tables` and must be left out.
 
     Raises
     ------
     InvalidRequest
-        If the tables differ in shape, or hold something else than finite numbers.
+        If the tables have different shapes, or have values that are not finite numbers.
 
     Examples
     --------
@@ -133,7 +134,7 @@ class RewardTable(DataSet):
 
     @property
     def has_step_dependent_means(self) -> bool:
-        """False if every step draws its row. The step then only selects random numbers."""
+        """Whether rows are used in order. If every step draws its row, the step only selects random numbers."""
         return not self.shuffled if self.reward is read_table_reward else super().has_step_dependent_means
 
     @property
@@ -175,14 +176,14 @@ def _check_tables(tables: Any) -> FloatArray:
         raise make_argument_error(
             "tables",
             "wrong-shape",
-            "must hold a number for every step and arm, as (steps, arms) or (tables, steps, arms), two arms or "
+            "must have a number for every step and arm, as (steps, arms) or (tables, steps, arms), two arms or "
             f"more, but got shape {np.shape(array)}.",
         )
     if not np.isfinite(array).all():
         table, row, arm = map(int, np.argwhere(~np.isfinite(array))[0])
         raise InvalidRequest(
-            f"rewards must be finite numbers, but arm {arm} has another in row {row} of table {table}. If only the reward "
-            "of the arm that was chosen is known, the table is a log: fit a problem to it.",
+            f"rewards must be finite numbers, but arm {arm} has another value in row {row} of table {table}. If only the "
+            "reward of the arm that was chosen is known, the table is a log: fit a problem to it.",
             argument="tables",
             code="bad-data",
         )
@@ -194,7 +195,7 @@ def _check_tables(tables: Any) -> FloatArray:
 
 
 def check_table_lengths(tables: Any) -> None:
-    """Raise if tables differ in length, and name them. Anything but a list of tables is left to other checks."""
+    """Raise an error with their positions if two tables differ in length. Other checks handle other types."""
     arrays = [convert_to_array(table) for table in tables] if isinstance(tables, list | tuple) else []
     if not arrays or any(table.ndim != 2 for table in arrays):
         return
@@ -230,11 +231,11 @@ def read_reward_table(file: Any, shuffled: Any = None, column: Any = None, popul
     file : str or Path
         A .csv or .npy file.
     shuffled : bool
-        Whether a step draws a row at random; otherwise step t pays row t.
+        Whether a step draws a row at random. Otherwise step t has the rewards of row t.
     column : str, optional
         The column that separates several tables.
     population : bool
-        Whether the tables are all there is; otherwise they are a sample.
+        Whether the tables are the whole population. Otherwise they are a sample.
 
     Returns
     -------
@@ -289,12 +290,14 @@ def _read_cells(path: Path) -> tuple[list[str], list[list[str]]]:
         ) from error
     if len(rows) < 2 or any(len(row) != len(rows[0]) for row in rows):
         raise InvalidRequest(
-            f"{str(path)!r} must have a line of names and rows of as many numbers.", argument="file", code="bad-data"
+            f"{str(path)!r} must have a line of names, and rows with the same number of numbers.",
+            argument="file",
+            code="bad-data",
         )
     names = [name.strip() for name in rows[0]]
     if all(_is_number(name) for name in names):
         raise InvalidRequest(
-            f"the first line of {str(path)!r} must name the arms, but it holds numbers; add a line of names.",
+            f"the first line of {str(path)!r} must have the names of the arms, but it has numbers; add a line of names.",
             argument="file",
             code="bad-data",
         )

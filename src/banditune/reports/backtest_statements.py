@@ -28,7 +28,7 @@ def state_backtest(result: Backtest) -> str:
 
 
 def state_backtest_gain(result: Backtest) -> str:
-    """Compare the tuned value with the baseline on these campaigns, as far as the interval allows."""
+    """Compare the tuned value with the baseline on these campaigns. The sentence depends on the interval."""
     name = name_baseline(result.tuning)
     if name == TEXTBOOK_BASELINE and result.tuning.params == result.tuning.textbook_params:
         return "which is the textbook default"

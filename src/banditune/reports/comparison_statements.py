@@ -62,7 +62,7 @@ def format_regret_gap(entry: ComparisonEntry) -> str:
         return "not tuned"
     if posterior is None:
         return "not stated"
-    # If the baseline is another policy, its regret cannot refute a statement about this policy's parameter.
+    # A lower regret of the baseline refutes the statement about the parameter only if both are the same policy.
     refuted = (
         entry.gain is not None
         and entry.gain.high < -posterior.regret_gap
@@ -94,7 +94,7 @@ def list_comparison_notes(result: Comparison) -> Iterator[str]:
 
 
 def state_best_policy(result: Comparison) -> str:
-    """State which policy is best and which may be as good.
+    """State which policy is best, and which others may be as good.
 
     The confidence is 95% for all pairs of policies together (Bonferroni).
     """

@@ -40,17 +40,17 @@ from banditune.results.exact_results import ExactOptimum, ExactRegret, LowerBoun
 from banditune.results.student_t import compute_student_quantile
 
 MIN_JOINED_VALUES = 5
-"""From this many values on, dots are joined by a line; between fewer, the regret is not known."""
+"""The fewest values whose dots are joined by a line. Between fewer values, the curve is unknown."""
 
 
 ORACLE_INFORMATION = {
-    "future": "all rewards; a pull pays the mean of the arm given all of them",
-    "posterior mean": "all rewards; a pull pays the arm's posterior mean at that pull",
-    "value": "as 'posterior mean', minus a penalty for how rewards change the expected best mean",
-    "one arm": "the best mean of the other arms; each arm is a problem of its own, at a price per pull",
+    "future": "all rewards; a pull is worth the arm's mean given all of them",
+    "posterior mean": "all rewards; a pull is worth the arm's posterior mean at that pull",
+    "value": "as 'posterior mean', minus a penalty: the change of the expected best mean by the reward",
+    "one arm": "the best mean of the other arms; each arm is a separate problem with a price per pull",
     "coupled": "all rewards, with the penalties of 'one arm'; pulls of all arms add up to the horizon",
 }
-"""What the oracle of each bound knows. No policy has a lower regret than that oracle."""
+"""The information of the oracle of each bound. No policy has a lower regret than the oracle."""
 
 
 @format_text.register
@@ -92,8 +92,8 @@ def _(result: ExactOptimum) -> ReportContent:
         tuple((name, format_exact(all_), format_exact(all_ / steps)) for name, all_ in rows),
     )
     paragraphs = (
-        "Computed by dynamic programming, backwards over all states of knowledge. No policy can do better, and "
-        "`bt.exact.make_optimal_policy(problem)` returns the one that reaches this. Nothing was simulated, so there is "
+        "Computed by dynamic programming, backwards over all posterior states. No policy has a lower regret. "
+        "`bt.exact.make_optimal_policy(problem)` returns the policy that has this regret. The number is exact, so it has "
         "no standard error.",
     )
     key_figures = (
@@ -111,7 +111,7 @@ def _(result: ExactOptimum) -> ReportContent:
 @build_report_content.register
 def _(result: ExactRegret) -> ReportContent:
     paragraphs = (
-        "Computed from the probabilities of all histories, step by step. Nothing was simulated, so there is no "
+        "Computed from the probabilities of all histories, step by step. The numbers are exact, so they have no "
         "standard error.",
         *describe_option_sources(result.setup),
         *format_lower_bound_sentences(result.lower_bound),
@@ -129,8 +129,8 @@ def _(result: ExactRegret) -> ReportContent:
 def _(result: LowerBoundEstimates) -> ReportContent:
     rows = tuple((kind, ORACLE_INFORMATION.get(kind, ""), *numbers) for kind, *numbers in list_bound_rows(result))
     paragraphs = (
-        "An oracle that knows more than a policy can know has no higher regret than any policy. Each bound is the regret "
-        "of such an oracle: a mean over sampled instances, with its 95% interval, or a computed number.",
+        "Each bound is the regret of an oracle that has more information than any policy. No policy has a lower regret "
+        "than this oracle. A bound is either a mean over sampled instances, with its 95% interval, or computed exactly.",
         describe_bound_choice(result),
     )
     table = ReportTable(("bound", "what the oracle knows", "regret", "std. error", "instances"), rows, text_columns=2)
@@ -168,8 +168,8 @@ def format_exact(value: float) -> str:
 def state_optimum(result: ExactOptimum) -> str:
     """State the regret and the reward of the best policy."""
     return (
-        f"The best policy has regret {format_number(result.regret)} on average: it earns {format_exact(result.reward)} "
-        f"of the {format_exact(result.oracle_reward)} of the best arm"
+        f"The best policy has regret {format_number(result.regret)} on average: its reward is "
+        f"{format_exact(result.reward)}, that of the best arm {format_exact(result.oracle_reward)}"
     )
 
 
@@ -192,7 +192,7 @@ def name_exact_value(result: ExactRegret, index: int) -> str:
 
 
 def compute_excess_regret(result: ExactRegret, index: int) -> float:
-    """Return the regret beyond the optimum. Rounding errors count as 0."""
+    """Compute the difference between a regret and the optimum. Rounding errors count as 0."""
     assert result.lower_bound is not None
     excess = float(result.regret[index]) - result.lower_bound.regret
     return excess if excess > 1e-9 * result.lower_bound.regret else 0.0
@@ -217,7 +217,7 @@ def state_exact_regret(result: ExactRegret) -> str:
 
 
 def describe_excess_regret(result: ExactRegret, index: int) -> str:
-    """Describe the regret beyond the optimum, as 0.18 (13%) more than the optimum."""
+    """Describe the difference between a regret and the optimum, as 0.18 (13%) more than the optimum."""
     assert result.lower_bound is not None
     more = compute_excess_regret(result, index)
     if not more:
@@ -242,7 +242,7 @@ def list_exact_figures(result: ExactRegret) -> Iterator[tuple[str, str, str]]:
 
 
 def make_exact_regret_table(result: ExactRegret) -> ReportTable:
-    """Make a row for each value, with the regret beyond the optimum if that is known."""
+    """Make a row for each value, with the difference between its regret and the optimum if that is known."""
     rows = []
     for index, (value, regret) in enumerate(zip(result.values.tolist(), result.regret.tolist(), strict=True)):
         more = (format_number(compute_excess_regret(result, index)),) if result.lower_bound else ()
@@ -252,7 +252,7 @@ def make_exact_regret_table(result: ExactRegret) -> ReportTable:
             else ""
         )
         rows.append((format_number(value), format_exact(regret), *more, mark))
-    more = ("beyond the optimum",) if result.lower_bound else ()
+    more = ("above the optimum",) if result.lower_bound else ()
     return ReportTable((result.parameter, "regret", *more, ""), tuple(rows), text_columns=0)
 
 
@@ -321,10 +321,10 @@ def describe_bound_choice(result: LowerBoundEstimates) -> str:
     """Describe which bound is the answer, and on which instances it was selected."""
     bound = result.lower_bound
     if bound.confidence == 1:
-        return f"The answer is the bound {bound.method!r}, which is computed: no sampled one is significantly higher."
+        return f"The answer is the computed bound {bound.method!r}. No sampled bound is significantly higher."
     return (
-        f"The answer is the lower confidence limit ({describe_confidence(bound)}) of {bound.method!r}. The kind was "
-        "selected on other instances, then sampled again: its mean there differs a little from the table."
+        f"The answer is the lower confidence limit ({describe_confidence(bound)}) of {bound.method!r}. This kind of bound "
+        "was selected on separate instances, then estimated on others. Its mean there differs a little from the table."
     )
 
 

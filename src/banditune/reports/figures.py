@@ -80,7 +80,7 @@ SAVE_SETTINGS = {"pdf.fonttype": 42, "svg.hashsalt": "banditune"}
 
 
 SAVE_METADATA: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
-"""No dates, so that the same figure always gives the same file."""
+"""Metadata without dates, so that the same figure always gives the same file."""
 
 
 def plot(
@@ -382,7 +382,7 @@ def draw_importance(result: Tuning, axes: Any) -> None:
 def _(result: Reproduction, axes: Any) -> None:
     styles = {
         "best": ("D", "black", 0.25),
-        "theory": ("s", GREY, 0.25),
+        "textbook": ("s", GREY, 0.25),
         "gittins": ("*", GREY, 0.25),
         "regret": ("o", BLUE, 0.0),
         "failures": ("^", ORANGE, -0.25),

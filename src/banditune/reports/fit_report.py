@@ -23,7 +23,7 @@ MAX_TEXT_ESTIMATES = 60
 
 @dataclass(frozen=True)
 class FitCaptions:
-    """The words for the two sides of a posterior predictive check: the logs and the fit."""
+    """Titles and labels for the two sides of a posterior predictive check: the logs and the fit."""
 
     comparison: str
     title: str
@@ -53,9 +53,9 @@ REPLAY_CAPTIONS = FitCaptions(
 DRAW_CAPTIONS = FitCaptions(
     comparison="means drawn given the logs beside means drawn from the fit",
     title="Means given the logs and means of the fit",
-    explanation="Pulls depended on rewards, as if a policy had selected the arms, so observed means mislead. Arms' means "
-    "were drawn many times from their posterior given the logs, and as often from the fit alone. Each quantile of the "
-    "former, on average, should lie in its band, which holds 95% of the draws from the fit.",
+    explanation="Pulls depended on rewards, as if a policy had selected the arms, so observed means are biased. Means of "
+    "the arms were drawn many times from their posterior given the logs, and as often from the fit alone. The average of "
+    "each quantile of the former should lie in its band, which holds 95% of the draws from the fit.",
     share_meaning="The share of draws from the fit at or above those given the logs",
     logs_column="given the logs",
     band_column="95% in the fit",
@@ -100,7 +100,7 @@ def _(result: FittedProblem) -> ReportContent:
         ReportSection("The fit", (f"{100 * result.confidence:g}% intervals.",), table=make_estimates_table(result)),
         ReportSection(captions.title, (captions.explanation,), make_quantile_plot(result)),
         ReportSection(
-            "What matters to a bandit",
+            "Checks of the fit",
             (explain_checks(result),),
             table=make_checks_table(result),
             is_shown_in_notebooks=True,
@@ -136,7 +136,7 @@ def describe_fit(result: FittedProblem) -> str:
 def state_fit(result: FittedProblem) -> str:
     """State the fitted problem, and whether its checks passed."""
     failed = [check for check in result.checks if check.has_failed]
-    # If an interval is unbounded, the logs hold so little information that any fit passes its checks.
+    # An unbounded interval means that the logs contain little information, so that any fit passes its checks.
     unbounded = any(math.isinf(estimate.high) for estimate in result.estimates)
     passed = "all checks passed, but the logs hold little information" if unbounded else "all checks passed"
     verdict = f"{format_count(len(failed), 'check')} failed" if failed else passed
@@ -144,7 +144,7 @@ def state_fit(result: FittedProblem) -> str:
 
 
 def explain_checks(result: FittedProblem) -> str:
-    """Explain how to read the checks."""
+    """Explain the p-values of the checks."""
     return f"{select_captions(result).share_meaning} should not be near 0 or 1; outside 0.005 to 0.995 a check fails."
 
 
@@ -157,7 +157,7 @@ def make_estimates_table(result: FittedProblem) -> ReportTable:
 
 
 def make_checks_table(result: FittedProblem) -> ReportTable:
-    """Make a row for each statistic, by the logs and by the fit."""
+    """Make a row for each statistic, with its value in the logs and in the fit."""
     captions = select_captions(result)
     return ReportTable(
         ("statistic", captions.logs_column, captions.band_column, "share above", ""),

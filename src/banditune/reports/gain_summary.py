@@ -1,4 +1,4 @@
-"""The summary on top of a report: what tuning gains, in the reader's unit, and what the tuned parameter does."""
+"""The summary on top of a report: the gain of tuning in the reader's unit, and the meaning of the tuned parameter."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from banditune.results.tuning_results import Tuning
 
 @dataclass(frozen=True)
 class GainUnit:
-    """The reader's unit: "clicks", and the number of decisions that gains are given for."""
+    """The reader's unit, such as "clicks", and the number of decisions to which gains refer."""
 
     name: str
     per: int
@@ -47,7 +47,7 @@ class GainUnit:
 
 @dataclass(frozen=True)
 class Gain:
-    """A gain of a result: compared with what, for how many decisions it is stated, and the decisions of one instance."""
+    """A gain of a result over `compared_with`. It refers to `decisions` decisions; an instance has `horizon`."""
 
     label: str
     compared_with: str
@@ -131,7 +131,7 @@ def name_result(setup: StudySetup) -> str:
 
 
 def state_gain_in_unit(gain: Gain, unit: GainUnit) -> str:
-    """State a gain as a sentence. It may be a loss, or too uncertain to call."""
+    """State a gain as a sentence. It may be a loss, or its sign may be uncertain."""
     amount = f"{unit.format_scaled(gain.estimate, gain.decisions)} {unit}"
     interval = f"(95% interval {unit.format_scaled_interval(gain.estimate, gain.decisions)})"
     if gain.estimate.low > 0:
@@ -164,7 +164,7 @@ def list_gain_figures(gain: Gain, unit: GainUnit) -> Iterator[tuple[str, str, st
 
 
 def explain_gains(results: Sequence[Any], gains: Sequence[Gain], unit: GainUnit) -> Iterator[str]:
-    """Explain what the gains are, and how those of one page differ."""
+    """Explain the gains of a page, and in what they differ."""
     yield (
         f"Gains are {unit}: means over simulated instances, with 95% intervals. The column on the right is the gain in "
         "all decisions of one instance, or of one campaign."
@@ -173,7 +173,7 @@ def explain_gains(results: Sequence[Any], gains: Sequence[Gain], unit: GainUnit)
     if len(kinds) > 1:
         yield (
             "There are two comparisons. The textbook setting is the same policy with its usual parameter. What was logged "
-            "is what the past campaigns paid. A gain over one says nothing of the other."
+            "are the rewards of the past campaigns. A gain over one does not imply a gain over the other."
         )
     yield from format_sentences(dict.fromkeys(state_assumptions(result.setup) for result in results))
     if len(results) > 1:

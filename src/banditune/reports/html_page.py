@@ -1,4 +1,4 @@
-"""Renders reports as one HTML file that needs no other files and no network. It can be read without scripts."""
+"""Renders reports as one self-contained HTML file. It needs no network, and it is readable without scripts."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ def report(
 ) -> str | Path:
     """Write a report on one or more results as one HTML file.
 
-    The file needs nothing else: no network and no other files.
+    The file is self-contained: it needs no network and no other files.
 
     Parameters
     ----------
     result : ResultRecord, or list of ResultRecord
-        What is reported, in this order.
+        The results, in the order of the report.
     path : str or Path
         A file that ends in .html or .htm.
     title : str
         The title of the page.
     unit : str
-        What one reward is, such as "clicks". If it is given, the report starts with a summary: what tuning gains in this
-        unit, with an interval, and what the tuned parameter does.
+        The name of one reward, such as "clicks". If it is given, the report starts with a summary: the gain of tuning in
+        this unit, with an interval, and the meaning of the tuned parameter.
     per : int, optional
         Decisions for which the summary gives gains; 1,000 by default.
     answer : str
@@ -101,7 +101,7 @@ def report(
 
 
 def check_report_path(path: str | Path) -> None:
-    """Check that the ending of the file is one that browsers open."""
+    """Check that the file has an ending that browsers open."""
     if Path(path).suffix.lower() not in (".html", ".htm"):
         raise InvalidRequest(
             f"a report's file must end in .html, but got {str(path)!r}; figures and Markdown have options of their own.",
@@ -157,7 +157,7 @@ def render_inline(text: str) -> str:
 
 
 def serialise_plots(plots: Sequence[PlotSpec]) -> str:
-    """Return the plots as JSON with six digits, without "<", so that it can stand in a script element."""
+    """Return the plots as JSON with six digits, without "<", so that it can be put in a script element."""
     text = json.dumps(round_floats([asdict(plot) for plot in plots]), separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c")
 
@@ -199,7 +199,7 @@ def render_section(section: ReportSection, numbers: Iterator[int]) -> str:
 
 
 def render_figure(plot: PlotSpec, number: int) -> str:
-    """Render a plot with its legend and its buttons, which need the script. `number` is its number on the page."""
+    """Render a plot with its legend, and with buttons that the script shows. `number` is its number on the page."""
     keys = "".join(
         f"<li>{render_swatch(get_css_classes(mark))}{escape(mark.label)}</li>" for mark in plot.marks if mark.label
     )
@@ -237,7 +237,7 @@ def render_swatch(kind: str) -> str:
 
 
 def render_html_table(table: ReportTable) -> str:
-    """Render a table. If it is too wide for a phone, it scrolls by itself."""
+    """Render a table in a block that scrolls sideways if the table is wider than the page."""
 
     def render_row(cells: Sequence[str], tag: str) -> str:
         kinds = ["text" if number < table.text_columns else "number" for number in range(len(cells))]

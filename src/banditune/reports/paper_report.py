@@ -19,7 +19,7 @@ from banditune.reports.text_formatting import format_text_table
 from banditune.results.paper_results import PaperCell, Reproduction
 
 NO_EXPLANATION = "Not known: with 10,000 runs per width this cell does not differ, or it was not examined."
-"""The explanation of a cell that differs but has no line in `paper/explanations.csv`."""
+"""The explanation of a cell that differs and has no line in `paper/explanations.csv`."""
 
 
 PAPER_TABLE_TITLES = {
@@ -77,7 +77,7 @@ def _(result: Reproduction) -> ReportContent:
 
 def make_widths_table(result: Reproduction) -> ReportTable:
     """Make the table of the best and the textbook width of each row, and of the Gittins index."""
-    names = ("best", "theory")
+    names = ("best", "textbook")
     rows = [
         (
             curve.row,
@@ -152,7 +152,7 @@ def render_paper_markdown(result: Reproduction) -> str:
             curve.row,
             f"{curve.best_value:.3g}",
             f"{curve.best_of_tenths:.1f}",
-            *(format_paper_cell(find_paper_cell(result, name, curve.row), letters) for name in ("best", "theory")),
+            *(format_paper_cell(find_paper_cell(result, name, curve.row), letters) for name in ("best", "textbook")),
         )
         for curve in result.curves
     ]
@@ -204,7 +204,7 @@ def describe_paper_cell(cell: PaperCell) -> str:
 
 
 def make_paper_command(result: Reproduction) -> str:
-    """Return the command line that repeats the reproduction, without `--only`."""
+    """Return the command line that repeats the reproduction. `--only` is left out."""
     tunings = max(result.tunings.values())
     return f"banditune paper --runs {result.runs} --tunings {tunings} --seed {result.seed} --device {result.device}"
 
@@ -242,7 +242,7 @@ def render_table_lines(head: Sequence[str], rows: Sequence[Sequence[str]]) -> st
 def draw_paper_curves(result: Reproduction, path: str | Path | None = None) -> Any:
     """Draw regret over the width with 95% bands, one panel per problem.
 
-    The curve leaves the panel where the policy hardly explores.
+    High regrets, of widths with little exploration, are outside the panel.
     """
     problems: dict[str, list[Any]] = {}
     for curve in result.curves:

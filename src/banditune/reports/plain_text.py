@@ -61,7 +61,7 @@ def format_text(result: Any) -> str:
     Returns
     -------
     str
-        What `print(result)` shows of most results, in lines.
+        The lines that `print(result)` shows for most results.
 
     Raises
     ------
@@ -155,7 +155,7 @@ def _(result: Backtest) -> str:
 
 
 def format_environment_check(report: Mapping[str, Any]) -> str:
-    """Format what the doctor found: one line per check, with advice below it."""
+    """Format the report of `banditune doctor`: one line per check, with advice below it."""
     signs = {True: "ok", False: "NOT OK", None: ""}
     rows = [(check["check"], signs[check["works"]], check["finding"]) for check in report["checks"]]
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
@@ -169,7 +169,7 @@ def format_environment_check(report: Mapping[str, Any]) -> str:
 
 
 def format_store_listing(listing: Mapping[str, Any]) -> str:
-    """Format what a store holds, a few lines for each setup."""
+    """Format the list of a store's setups, a few lines for each."""
     lines = [f"{listing['file']}: {format_count(len(listing['setups']), 'setup')}, {listing['bytes'] / 1e6:,.1f} MB"]
     for setup in listing["setups"]:
         checkpoints = setup["checkpoints"]

@@ -1,4 +1,4 @@
-"""Plots as records: axes and marks. Nothing is drawn here."""
+"""Plots as records of axes and marks. Other modules draw them."""
 
 from __future__ import annotations
 
@@ -109,12 +109,12 @@ def choose_regret_range(intervals: Sequence[tuple[float, float]]) -> tuple[float
     low = min(0.0, *(low for low, _ in intervals))
     high = max(high for _, high in intervals)
     top = high + 0.25 * (high - low)
-    # If all regrets are 0, any range will do.
+    # If all regrets are 0, any positive range is valid.
     return low, top if top > low else low + 1.0
 
 
 def make_lower_bound_marks(bound: LowerBound | None, shape: str, regret: float = 0.0) -> tuple[PlotMark, ...]:
-    """Mark the lower bound as a line, if it is known. It may be weak beside the regret of a policy."""
+    """Mark the lower bound as a line, if it is known. The label says whether it is weak beside `regret`."""
     if bound is None:
         return ()
     weak = ", weak" if bound.explain_weakness(regret) else ""

@@ -158,7 +158,7 @@ def join_command(verb: str, policies: Sequence[str | None], setup: StudySetup, o
 
 
 def select_unusual_settings(setup: StudySetup) -> dict[str, Any]:
-    """Select the settings that differ from their defaults."""
+    """Select the settings whose values are not the defaults."""
     return {
         option: getattr(setup, name)
         for option, (name, default) in DEFAULT_SETTINGS.items()

@@ -19,7 +19,7 @@ class ReportTable:
 
 @dataclass(frozen=True)
 class ReportSection:
-    """A section of a report. With a `fold_title` it opens by a click. `code` is meant to be copied.
+    """A section of a report. With a `fold_title` a click opens it. `code` is shown in a block for copying.
 
     A notebook shows the first table of a report, and those of sections with `is_shown_in_notebooks`.
     """
@@ -35,7 +35,7 @@ class ReportSection:
 
 @dataclass(frozen=True)
 class ReportContent:
-    """The answer in a sentence, key figures (name, number, words), and the sections."""
+    """The answer in a sentence, key figures (name, number, explanation), and the sections."""
 
     title: str
     answer: str

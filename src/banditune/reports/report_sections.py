@@ -67,7 +67,7 @@ def make_tuning_sections(result: Tuning) -> tuple[ReportSection, ...]:
         ),
         *make_worst_runs_section(result),
         ReportSection(
-            "Where the search looked",
+            "Values that the search simulated",
             (
                 f"{result.setup.tuner_name} spent {result.search_runs:,} of {result.budget:,} runs in "
                 f"{len(result.trials):,} trial{'s' * (len(result.trials) != 1)}.",
@@ -123,7 +123,7 @@ def make_robustness_sections(robustness: RobustnessReport) -> Iterator[ReportSec
 
 
 def describe_search_knowledge(result: Tuning) -> Iterator[str]:
-    """State as a sentence what the search knows about its answer."""
+    """State the posterior of the search about its answer, as a sentence."""
     lines = [line.strip() for line in describe_posterior(result) if line]
     if lines:
         yield "; ".join(lines) + "."
@@ -217,7 +217,7 @@ def make_worst_runs_section(result: Tuning) -> Iterator[ReportSection]:
     spread = result.distribution
     if spread is None:
         return
-    # The code below names the tuned policy, which the textbook policy may not be.
+    # The code below names the tuned policy. The textbook policy may have other options.
     same_baseline = name_baseline(result) == TEXTBOOK_BASELINE
     values = [*result.params.values(), *(result.textbook_params.values() if same_baseline else ())]
     rows = tuple(
@@ -240,9 +240,9 @@ def make_worst_runs_section(result: Tuning) -> Iterator[ReportSection]:
 
 
 def describe_best_rerun(result: Comparison) -> Iterator[str]:
-    """State the regret of the best policy on instances that did not select it."""
+    """State the regret of the best policy on other instances than those on which it was selected."""
     if result.best_rerun:
         yield (
             f"On as many other instances {result.best_policy} has regret {format_mean_and_interval(result.best_rerun)}. "
-            "The table and the plot show the instances that selected it, on which its regret is a little too low."
+            "The table and the plot show the instances on which it was selected. There its regret is a little too low."
         )

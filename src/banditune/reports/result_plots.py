@@ -107,7 +107,7 @@ def make_curve_plot(result: Curve) -> PlotSpec:
         f"regret {format_mean_and_interval(best)}."
     )
     x = make_axis(name, [*result.values.tolist(), result.textbook], log=result.log_scale, margin=0.02)
-    # A band may reach below 0, but the axis does not, because regrets do not.
+    # A band may reach below 0. The axis starts at 0, because no expected regret is below 0.
     y = make_axis("Bayes regret", [0.0, *(max(height, min(0.0, best.low)) for height in heights)])
     return PlotSpec(about, x, y, marks, (result.best_value, best.mean))
 

@@ -13,18 +13,18 @@ NUMBERS_HEADER = ("regret", "best known", "its regret", "excess", "std. error", 
 
 
 SCENARIO_HEADER = ("what if", "verdict", *NUMBERS_HEADER)
-"""The header of a page's table. The verdict is where it can be seen on a phone."""
+"""The header of a page's table. The verdict is the second column, which is visible on a phone."""
 
 
 def list_scenario_rows(report: RobustnessReport) -> Iterator[tuple[str, ...]]:
-    """List a row of the page's table for each scenario, the reason of the verdict beside it."""
+    """List a row of the page's table for each scenario. The verdict includes its reason."""
     for scenario in report.scenarios:
         reason = f": {scenario.reason}" if scenario.reason else ""
         yield scenario.description, f"{scenario.verdict}{reason}", *list_scenario_numbers(scenario)
 
 
 def list_text_rows(report: RobustnessReport) -> Iterator[tuple[str, ...]]:
-    """List the header and the rows of the table in plain text, where the reason is last, since it is long."""
+    """List the header and the rows of the table in plain text. The reason is the last column because it is long."""
     yield *SCENARIO_HEADER, ""
     for scenario in report.scenarios:
         yield scenario.description, scenario.verdict, *list_scenario_numbers(scenario), scenario.reason
@@ -44,7 +44,7 @@ def list_scenario_numbers(scenario: Scenario) -> Iterator[str]:
 def format_excess_share(scenario: Scenario) -> str:
     """Format the excess regret as a share.
 
-    Below 0 it is chance, or the best known value of the scenario is not the best one.
+    A share below 0 is chance, or the tuned value is better than the best known value of the scenario.
     """
     if scenario.excess_regret.mean >= 0:
         return f"{scenario.excess_share:+.0%}"

@@ -1,4 +1,4 @@
-"""Plots of what a search visited and where it places the best value, as records."""
+"""Plots of the values that a search simulated and of the interval of the best value, as records."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from banditune.results.search_results import TrialResult
 from banditune.results.tuning_results import Tuning
 
 VAGUE_SHARE = 0.75
-"""If the best value may lie in this share of the searched range, or more, a plot does not show where."""
+"""An interval of the best value that covers at least this share of the searched range is not drawn."""
 
 
 MAX_DOTS, BATCH_COUNT = 1000, 50
@@ -191,7 +191,7 @@ def batch_trials(trials: Sequence[TrialResult], column: int = 0) -> list[TrialBa
 
 
 def merge_neighbours(values: FloatArray, runs: FloatArray, limit: int) -> tuple[FloatArray, FloatArray]:
-    """Merge neighbours into at most `most` values: their weighted means, with the sums of their runs."""
+    """Merge neighbours into at most `limit` values: their weighted means, with the sums of their runs."""
     groups = np.array_split(np.arange(len(values)), min(limit, len(values)))
     totals = np.array([runs[group].sum() for group in groups])
     return np.array([values[group] @ runs[group] for group in groups]) / totals, totals

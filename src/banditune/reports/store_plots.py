@@ -32,11 +32,11 @@ MIN_DRAWN_RUNS = 10
 
 
 MIN_JOINED_VALUES = 5
-"""From this many values on, dots are joined by a line; between fewer, the regret is not known."""
+"""The fewest values whose dots are joined by a line. Between fewer values, the curve is unknown."""
 
 
 MAX_LEADER_MULTIPLE = 4
-"""The plot shows lines and grey dots up to this multiple of the lowest regret, and a few dots with intervals always."""
+"""Lines and grey dots above this multiple of the lowest regret are outside the plot; dots with intervals never are."""
 
 
 def list_drawn_means(result: StoreSummary) -> list[StoredMean]:

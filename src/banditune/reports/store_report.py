@@ -33,9 +33,9 @@ MAX_BEST_ROWS, MAX_TABLE_ROWS = 10, 200
 
 
 SELECTION_NOTE = (
-    "Values that a search preferred, and the lowest of many means, were selected by these numbers. They look better than "
-    "they are (the winner's curse), in particular with few runs. Fresh instances (runs from 2^40 on), which no search "
-    "saw, are shown separately; the lowest of several means is too low there as well. The answer of a search is in its "
+    "Values that a search preferred, and the lowest of many means, were selected by these numbers. Their regret is biased "
+    "downwards (the winner's curse), in particular with few runs. Fresh instances (runs from 2^40 on), which no search "
+    "used, are shown separately. The lowest of several means is too low there as well. The answer of a search is in its "
     "result, not in the store."
 )
 

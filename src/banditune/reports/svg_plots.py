@@ -115,7 +115,7 @@ def shorten_name(name: str) -> str:
 
 
 def choose_ticks(axis: PlotAxis, scale: AxisScale, limit: int) -> list[float]:
-    """Choose about `most` round values on an axis."""
+    """Choose about `limit` round values on an axis."""
     if scale.log:
         powers = range(math.floor(math.log10(scale.low)), math.ceil(math.log10(scale.high)) + 1)
         ticks = [step * 10.0**power for power in powers for step in (1, 2, 5)]

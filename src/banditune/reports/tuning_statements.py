@@ -1,4 +1,4 @@
-"""Sentences and table rows about a tuning: its gain, and what its search knows about the answer."""
+"""Sentences and table rows about a tuning: its gain, and the posterior of its search."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def describe_baseline(name: str) -> str:
 
 
 def describe_posterior(result: Tuning) -> Iterator[str]:
-    """Describe what the search knows about its answer, and whether the requested precision was reached."""
+    """Describe the posterior of the search, and whether the requested precision was reached."""
     posterior = result.posterior
     if posterior is None:
         return
@@ -91,7 +91,7 @@ def describe_requested_precision(result: Tuning) -> str:
     if result.precision is None:
         return ""
     limit = Argument("max_runs" if result.search_runs >= result.budget else "max_time")
-    # If the search reached it, fresh instances refuted that. If no curve fits, the limit is not the reason.
+    # If the search reached the precision, fresh instances refuted it. If no curve fits, the limit is not the reason.
     has_warning = result.posterior is not None and (
         result.posterior.misfit or result.posterior.meets_precision(result.precision)
     )
@@ -112,7 +112,7 @@ def describe_baseline_params(name: str, params: Mapping[str, float]) -> str:
 
 
 def state_gain(result: Tuning) -> str:
-    """Compare the tuned value with the baseline, as far as the interval allows."""
+    """Compare the tuned value with the baseline. The sentence depends on the interval of the gain."""
     gain, name = result.gain, name_baseline(result)
     baseline_name = describe_baseline_params(name, result.textbook_params)
     if name == TEXTBOOK_BASELINE and result.params == result.textbook_params:

@@ -1,4 +1,4 @@
-"""What the verbs return: frozen records that go to JSON and back without loss."""
+"""Results of studies: frozen records that are written to JSON and read back without loss."""
 
 from banditune.core.lazy_names import attach_stub
 

@@ -45,13 +45,13 @@ class ComparisonEntry(ResultRecord):
     textbook_policy : mapping or None
         The textbook policy. It differs from the tuned policy only in noise and prior that come from the problem.
     from_problem : mapping of str to str
-        The options of the policy that were taken from the problem, each with words on how.
+        The options of the policy that were taken from the problem, each with a description of how.
     textbook_params : mapping of str to float
         The textbook parameters.
     gain : Estimate or None
         The textbook regret minus the regret, paired by instance.
     posterior : SearchPosterior or None
-        What the search knows about its answer.
+        The statements of the search about its answer.
     not_tuned_reason : str
         Why the policy was not tuned; empty if it was.
     not_backtested_reason : str
@@ -127,7 +127,8 @@ class Comparison(ResultRecord):
     notices : tuple of Notice
         Sentences about what may mislead.
     best_rerun : Estimate or None
-        The regret of the best policy on as many other instances. On those that selected it, its regret is too low.
+        The regret of the best policy on as many other instances. It was selected on the first ones, so its regret
+        there is biased downwards.
     """
 
     entries: tuple[ComparisonEntry, ...]
@@ -141,7 +142,7 @@ class Comparison(ResultRecord):
 
     @property
     def lowest_regret(self) -> Estimate:
-        """The regret of the best policy, on instances that did not select it where there are some."""
+        """The regret of the best policy; if possible, on other instances than those on which it was selected."""
         return self.best_rerun or self.entries[0].recommended_regret
 
     @property
@@ -170,8 +171,8 @@ class Comparison(ResultRecord):
     def to_pandas(self) -> Any:
         """Return a pandas data frame with one row per policy.
 
-        All numbers are by the same instances. `difference_to_best_low` and `difference_to_best_high` hold for all
-        pairs together. `regret_gap` is what the search states about the tuned value; NaN where it states nothing.
+        All numbers are from the same instances. The intervals from `difference_to_best_low` to
+        `difference_to_best_high` hold for all pairs together. `regret_gap` is that of the search; NaN if there is none.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What the checks of a user's own policy, problem, tuner or executor found."""
+"""Results of the checks of a user's own policy, problem, tuner or executor."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class ConformanceCheck(ResultRecord):
     Attributes
     ----------
     name : str
-        The name of the check, which the error names where it fails.
+        The name of the check. The error of a check that fails contains it.
     finding : str
-        What was compared and what was found.
+        What was compared, and the outcome.
     runs : int
         The number of simulated runs, of draws or of searches; 0 where there are none.
     detectable : float or None

@@ -28,10 +28,10 @@ def compute_bonferroni_quantile(count: int, runs: int) -> float:
 
 
 PRIOR_SKEWNESS, PRIOR_UNITS = 4.0, 60
-"""A skewness that regrets may have to either side, and the number of units whose own skewness weighs as much.
+"""The prior of the absolute skewness of regrets, and its weight as a number of units.
 
-A few tables or campaigns often cost most of the regret. A small sample without them shows neither the skewness nor the
-spread: without a prior, intervals over five to eight tables held in 80 to 90% of samples.
+Most of the regret is often from a few tables or campaigns. If a small sample lacks them, its skewness and its variance
+are too small. Without a prior, intervals over five to eight tables held in 80 to 90% of samples.
 """
 
 
@@ -49,8 +49,8 @@ def _invert_hall_transformation(skewness: float, count: int, z: float) -> float:
 def _compute_skewed_reach(skewness: float, count: int, quantile: float) -> float:
     """Compute how far the mean may be above that of a sample, in standard deviations.
 
-    It is the largest of three: Student's, Hall's, and Student's quantile of a skewed distribution (Johnson 1978, an
-    Edgeworth expansion) for the skewness of the sample together with the prior's.
+    It is the largest of three numbers: Student's, Hall's, and Student's quantile of a skewed distribution (Johnson
+    1978, an Edgeworth expansion). The last uses the weighted mean of the sample's and the prior's skewness.
     """
     expected = (count * skewness + PRIOR_UNITS * PRIOR_SKEWNESS) / (count + PRIOR_UNITS)
     expanded = quantile / math.sqrt(count) + expected * (1 + 2 * quantile**2) / (6 * count)
@@ -77,7 +77,7 @@ class Estimate(ResultRecord):
     runs : int
         The number of independent values behind the mean.
     unit : str
-        What gives one such value: a "run", or a table or campaign with its mean where several runs share one.
+        The name of a unit that contributes one value: a "run"; or a table or campaign, which contributes its mean.
     """
 
     mean: float
@@ -104,9 +104,8 @@ class Estimate(ResultRecord):
     def from_units(cls, sample: FloatArray, unit: str) -> Estimate:
         """Estimate the mean of a few independent values that may be skewed, such as mean regrets of tables.
 
-        Each end is the furthest of Student's interval, of Hall's (1992), which corrects for skewness, and of one that
-        expects some skewness before the sample is seen. Student's alone misses the mean too often, nearly always when
-        the mean is above the interval.
+        Each end is the furthest of three intervals: Student's, Hall's (1992), which corrects for skewness, and one with
+        a prior for the skewness. Student's interval alone misses the mean too often, mostly because it ends below it.
 
         Parameters
         ----------
@@ -150,7 +149,7 @@ class Estimate(ResultRecord):
         return cls(mean=mean, se=se, low=mean - reach, high=mean + reach, runs=runs, unit=unit)
 
     def widen(self, quantile: float) -> tuple[float, float]:
-        """Return the interval for another half width. One that is wider on a side for its skewness stays so.
+        """Return the interval for another half width. An asymmetric interval keeps the ratio of its two sides.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Results that are computed rather than simulated."""
+"""Results that are computed exactly instead of simulated, and lower bounds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from banditune.results.result_record import ResultRecord, make_data_frame, regis
 from banditune.results.study_setup import StudySetup
 
 WEAK_SHARE = 1 / 3
-"""A bound below this share of a regret says little about how much could be gained."""
+"""A bound below this share of a regret is called weak: it hardly limits the possible gain."""
 
 
 @register_record
@@ -23,7 +23,7 @@ class LowerBound(ResultRecord):
     regret : float
         The bound: no policy has a lower Bayes regret.
     is_exact : bool
-        Whether the bound is the optimum itself, which one policy reaches.
+        Whether the bound is the optimum, the regret of the best policy.
     confidence : float
         The probability that the bound holds; 1 where it is computed rather than sampled.
     method : str
@@ -39,7 +39,7 @@ class LowerBound(ResultRecord):
     horizon_limit: int | None = None
 
     def explain_weakness(self, regret: float) -> str:
-        """Explain why the bound says little about the regret of a policy.
+        """Explain why the bound is weak beside the regret of a policy.
 
         Parameters
         ----------
@@ -49,7 +49,7 @@ class LowerBound(ResultRecord):
         Returns
         -------
         str
-            The reason; empty where the bound is informative.
+            The reason; empty if the bound is not weak.
         """
         if self.is_exact:
             return ""

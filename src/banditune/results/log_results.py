@@ -27,18 +27,18 @@ SHAPE_SIGNIFICANCE_LEVEL = 0.02
 @register_record
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class FittedParameter(ResultRecord):
-    """A number of a fitted prior with its interval.
+    """A number of a fitted prior, and its interval.
 
     Attributes
     ----------
     name : str
-        What the number is.
+        The name of the number.
     value : float
         The estimate.
     low : float
-        The lower end of the interval; infinite where the logs do not bound it.
+        The lower end of the interval; infinite if the logs do not bound it.
     high : float
-        The upper end of the interval; infinite where the logs do not bound it.
+        The upper end of the interval; infinite if the logs do not bound it.
     """
 
     name: str
@@ -77,7 +77,7 @@ class PredictiveCheck(ResultRecord):
 
     @property
     def has_failed(self) -> bool:
-        """Whether the observed statistic hardly ever occurs in replays: the p-value is outside 0.005 to 0.995."""
+        """Whether the observed statistic is improbable in replays: its p-value is outside 0.005 to 0.995."""
         return not 0.005 <= self.p_value <= 0.995
 
     def __repr__(self) -> str:
@@ -106,7 +106,7 @@ class FittedProblem(ResultRecord):
     arms : int
         The number of arms of the problem.
     horizon : int
-        Decisions in a campaign to come.
+        Decisions in a future campaign.
     confidence : float
         The confidence of the intervals of the estimates.
     checks : tuple of PredictiveCheck
@@ -122,12 +122,12 @@ class FittedProblem(ResultRecord):
     high : array of float
         The upper end of the interval that holds 95% of the replays.
     notes : tuple of str
-        Sentences about what was decided and what may mislead.
+        Sentences about choices of the fit and about possible errors.
     uses_posterior_draws : bool
-        Whether pulls depended on rewards, so that observed means would mislead. Then means drawn from their posterior
-        take their place.
+        Whether means drawn from their posterior replace observed means in the checks. This is so if pulls depended on
+        rewards, which biases observed means.
     columns : str
-        Which columns of the logs were used for what; empty where they were not read from a table.
+        The columns of the logs and their roles; empty if the logs were not read from a table.
     command : str or None
         The command line, where there was one.
     """
@@ -218,8 +218,8 @@ class ArmShapeEstimates(ResultRecord):
 class Backtest(ResultRecord):
     """A policy that was tuned on some past campaigns and evaluated on the others.
 
-    All estimates are means over campaigns such as those that were left out. Regrets are per campaign, rewards per
-    decision.
+    All estimates are means over the distribution of which the held-out campaigns are a sample. Regrets are per campaign,
+    rewards per decision.
 
     Attributes
     ----------
@@ -246,8 +246,8 @@ class Backtest(ResultRecord):
     equal_arms_p : float
         The p-value of the hypothesis that all arms of each campaign have the same mean; NaN where it was not tested.
     arm_shape_p : float
-        The p-value of the hypothesis that arms lie around the centre of their campaign in a way that was evaluated; NaN
-        where it was not tested.
+        The p-value of the hypothesis that arms have one of the evaluated distributions around the centre of their campaign;
+        NaN if it was not tested.
     shapes : tuple of ArmShapeEstimates
         The shapes of arms that the logs do not contradict, each with its estimates. The intervals above span theirs. Empty
         if arms have features.
@@ -279,12 +279,12 @@ class Backtest(ResultRecord):
 
     @property
     def has_equal_arms(self) -> bool:
-        """Whether the campaigns that were left out show no difference between arms beyond chance."""
+        """Whether the test finds no difference between the arms of the campaigns that were left out."""
         return self.equal_arms_p > SIGNIFICANCE_LEVEL
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """Sentences if the campaigns that were left out show no difference between arms, or do not tell its shape."""
+        """Sentences if the held-out campaigns have no difference between arms, or if several shapes of it are possible."""
         those = f"the {self.campaigns} campaigns that were left out"
         if self.has_equal_arms:
             return (f"{those} show no difference between arms beyond chance (p = {self.equal_arms_p:.2g})",)

@@ -1,4 +1,4 @@
-"""The paper's numbers beside those of this package."""
+"""The numbers of the paper and of this package, side by side."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class PaperCell(ResultRecord):
     Attributes
     ----------
     table : str
-        The table: "best", "theory", "regret", "failures" or "gittins".
+        The table: "best", "textbook", "regret", "failures" or "gittins".
     row : str
         The row of the table: problem and policy.
     tuner : str
@@ -29,9 +29,9 @@ class PaperCell(ResultRecord):
     ours : float
         The number of this package.
     se : float
-        Its standard error, with everything that is uncertain about it.
+        Its standard error, from all sources of uncertainty.
     other_reading : float
-        The number by another reading, where the paper leaves open what it did; else NaN.
+        The number under another reading of the paper, if its method is ambiguous; else NaN.
     low : float
         The lowest number of all readings.
     high : float
@@ -43,11 +43,11 @@ class PaperCell(ResultRecord):
     z_score : float
         The difference in joint standard errors; NaN where the paper has no number.
     excess_z_score : float
-        What is left of the difference after the written tolerance, in joint standard errors.
+        The difference beyond the written tolerance, in joint standard errors.
     tolerance_reasons : tuple of str
         The reasons for the written tolerance.
     explanation : str
-        What is known about why the two numbers differ; empty where nothing is.
+        The known cause of the difference; empty if none is known.
     """
 
     table: str
@@ -136,7 +136,7 @@ class Reproduction(ResultRecord):
     device : {"cpu", "gpu"}
         Where the simulation ran.
     notes : tuple of str
-        Sentences on what the paper leaves open and what was done.
+        Sentences about ambiguities of the paper and how they were resolved.
     versions : mapping of str to str
         The versions of this package and of those that it depends on.
     """

@@ -37,11 +37,11 @@ RECORD_MODULES = (
     "study_setup",
     "tuning_results",
 )
-"""The modules that hold them; they are imported before a record is read."""
+"""The modules that define record types; they are imported before a record is read."""
 
 
 INFINITY_WORDS = ("-infinity", "infinity")
-"""How infinite numbers are written in JSON."""
+"""The strings that stand for infinite numbers in JSON."""
 
 
 NON_FINITE_VALUES = {None: math.nan, INFINITY_WORDS[0]: -math.inf, INFINITY_WORDS[1]: math.inf}
@@ -221,7 +221,7 @@ def decode_record(value: Any) -> Any:
     names = [f.name for f in fields(kind)]
     if sorted(names) != sorted(defaults | data):
         raise InvalidRequest(
-            f"a {kind.__name__} must hold the fields {names}, but got {sorted(defaults | data)}.", code="file-format"
+            f"a {kind.__name__} must have the fields {names}, but got {sorted(defaults | data)}.", code="file-format"
         )
     types = _get_field_types(kind)
     for f in fields(kind):

@@ -1,4 +1,4 @@
-"""Regret of a tuned value on other problems than the expected one."""
+"""Results of robustness checks: the regret of a tuned value on other problems than the expected one."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class Scenario(ResultRecord):
     difference_to_textbook : Estimate or None
         The regret of the tuned value minus that of the textbook value, paired by instance.
     regret_gap : float or None
-        By the search for this scenario, no value is better than its answer by more than this; None if it states
-        nothing.
+        The most by which another value may be better than the answer of the search for this scenario; None if the search
+        does not state it.
     gap_doubt : str
-        Why the gap is not trusted; empty if it is.
+        Why the gap is not reliable; empty if it is.
     retuned_value : float or None
-        The answer of the search for this scenario, mostly the best value.
+        The answer of the search for this scenario. It is usually the best value.
     """
 
     description: str
@@ -70,7 +70,7 @@ class Scenario(ResultRecord):
 
     @property
     def excess_share_low(self) -> float:
-        """The lower end of the 95% interval of this share (Fieller), whatever the best value is."""
+        """The lower end of the 95% interval of this share (Fieller). It holds even if a better value exists."""
         return (
             -1.0
             if self.best_regret.mean < 0
@@ -79,7 +79,7 @@ class Scenario(ResultRecord):
 
     @property
     def excess_share_high(self) -> float:
-        """The upper end of the 95% interval of this share, with the gap added; infinite where unknown."""
+        """The upper end of the 95% interval of this share, plus the gap of the search; infinite if that is unknown."""
         if self.regret_gap is None or self.gap_doubt or self.best_regret.mean < 0:
             return math.inf
         return _find_last_share(
@@ -87,7 +87,7 @@ class Scenario(ResultRecord):
         )
 
     def compute_excess_over(self, share: float) -> Estimate:
-        """Estimate the regret beyond the best value's regret and a share of it, paired by instance.
+        """Estimate by how much the regret exceeds (1 + share) times that of the best value, paired by instance.
 
         Both regrets are uncertain. Their standard errors and that of their difference give their covariance.
 
@@ -109,7 +109,7 @@ class Scenario(ResultRecord):
     def verdict(self) -> str:
         """One of "fine", "fragile", "worse than textbook" and "not decided".
 
-        "fine" means at most 10% more regret than the best value, with 95% confidence and a gap that is trusted.
+        "fine" means at most 10% more regret than the best value, with 95% confidence and a reliable gap.
         "fragile" means more than 10%, and "worse than textbook" also significantly worse than the textbook value.
         """
         if self.excess_share_low > TOLERATED_EXCESS:
@@ -122,7 +122,7 @@ class Scenario(ResultRecord):
 
     @property
     def reason(self) -> str:
-        """Why the verdict is not decided; empty where it is."""
+        """Why the verdict is "not decided"; empty for other verdicts."""
         if self.verdict != "not decided":
             return ""
         if self.gap_doubt:
@@ -142,7 +142,7 @@ class Scenario(ResultRecord):
 
 
 def _find_last_share(holds: Callable[[float], bool]) -> float:
-    """Find the largest share for which a monotone statement holds, by bisection: -1 if for none, or infinity."""
+    """Find the largest share for which a monotone statement holds, by bisection; -1 if there is none, or infinity."""
     low, high = -1.0, 0.0
     if not holds(low):
         return low

@@ -1,4 +1,4 @@
-"""What a search returns beside its answer: its trials, its posterior, and a test for a single dip."""
+"""The output of a search besides its answer: its trials, its posterior, and a test for a single dip."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ class UnimodalityTest(ResultRecord):
 @register_record
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class SearchPosterior(ResultRecord):
-    """What a search knows about its answer.
+    """The statements of a search about its answer.
 
-    Each statement holds with probability `confidence`, as far as the curves of the search fit.
+    Each statement holds with probability `confidence`, provided that the model of the regret curve fits.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class SearchPosterior(ResultRecord):
         No other value has a regret that is lower than the answer's by more than this. With several parameters: no other
         values of all of them.
     misfit : bool
-        Whether no curve fits the runs. Then no statement is to be trusted.
+        Whether no curve fits the runs. In this case no statement is reliable.
     confidence : float
         The probability with which each statement holds.
     near_optimal : tuple of float
@@ -77,8 +77,8 @@ class SearchPosterior(ResultRecord):
     second_dip : tuple of float
         Three values of which the middle one has the highest regret, if the curve has more than one dip; else empty.
     unexplored : tuple of float
-        The lower end of the range and the smallest value that the statements cover; mostly empty. It is given if the
-        regret between them may be lowest and no run was made there.
+        The lower end of the range and the smallest value that the statements cover. It is given if no run was made
+        between them and the regret may be lowest there; otherwise it is empty.
     """
 
     mean: float
@@ -107,7 +107,7 @@ class SearchPosterior(ResultRecord):
 
         Parameters
         ----------
-        within : float
+        precision : float
             The share, such as 0.02.
         """
         return not self.misfit and self.regret_gap <= precision * abs(self.mean)

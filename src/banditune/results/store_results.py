@@ -1,4 +1,4 @@
-"""What a store of regrets holds."""
+"""The content of a store of regrets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from banditune.results.result_record import ResultRecord, make_data_frame, regis
 @register_record
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class StoredMean(ResultRecord):
-    """What a store knows about one row of parameters, after some steps.
+    """The stored regret of one row of parameters after a number of steps.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class StoredMean(ResultRecord):
 @register_record
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class StoreSummary(ResultRecord):
-    """What a store holds of one setup.
+    """All stored regrets of one setup.
 
     Attributes
     ----------

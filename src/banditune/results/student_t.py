@@ -14,7 +14,7 @@ EXPANSION_DEGREES = 1000
 def compute_student_quantile(probability: float, degrees: int) -> float:
     """Compute a quantile of Student's t.
 
-    It is in closed form for 1 and 2 degrees, by Newton's method for more, and by an expansion for many.
+    It uses closed forms for 1 and 2 degrees of freedom, Newton's method for more, and an expansion for many.
     """
     if probability < 0.5:
         return -compute_student_quantile(1 - probability, degrees)
@@ -41,7 +41,7 @@ def _expand_quantile(probability: float, degrees: int) -> float:
 def _solve_quantile(probability: float, degrees: int) -> float:
     """Compute the quantile, above the median, by Newton's method.
 
-    In the tail the share above t is nearly a power of t. The steps are on logarithms, where a power is a line.
+    In the tail the probability above t is nearly a power of t. On logarithms, where a power is a line, few steps suffice.
     """
     result = _expand_quantile(probability, degrees)
     for _ in range(50):

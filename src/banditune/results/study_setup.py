@@ -1,4 +1,4 @@
-"""What is needed to repeat a result."""
+"""The settings that are needed to repeat a result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class DataScope(ResultRecord):
     Attributes
     ----------
     unit : str
-        What the data set consists of: a "table", a "campaign" or a "mean vector".
+        One unit of the data set: a "table", a "campaign" or a "mean vector".
     count : int
         The number of units.
     searched_count : int
@@ -26,7 +26,7 @@ class DataScope(ResultRecord):
     held_out_count : int
         The number of other units, on which the answer was validated; 0 where nothing was held out.
     description : str
-        What the numbers are about, in words.
+        The population that the numbers are about, in words.
     """
 
     unit: str
@@ -67,9 +67,9 @@ class StudySetup(ResultRecord):
     device : {"cpu", "gpu"}
         Where the simulation ran.
     command : str or None
-        The command line, where it named files that the result does not hold.
+        The command line, if it named files whose content is not in the result.
     from_problem : mapping of str to str
-        The options of the policy that were taken from the problem, each with words on how.
+        The options of the policy that were taken from the problem, each with a description of how.
     ranges : mapping of str to (float, float), or None
         The ranges that were requested, by parameter; None for the usual ones.
     data_scope : DataScope or None
@@ -79,7 +79,7 @@ class StudySetup(ResultRecord):
     policy_source : str or None
         The file and the name of a policy of your own, as "PATH.py:NAME", if they are known.
     compared_with : str or None
-        What regret compares with, where that is not the best arm at each step.
+        The comparison for regret, if it is not the best arm at each step.
     """
 
     policy: Mapping[str, Any] | None

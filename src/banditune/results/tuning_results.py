@@ -38,13 +38,13 @@ class Curve(ResultRecord):
     best_value : float
         The value with the lowest mean.
     best_regret : Estimate
-        Its regret on fresh instances; the lowest of many means is too low.
+        Its regret on fresh instances. The lowest of many means would be biased downwards.
     textbook : float
         The textbook value of the parameter.
     log_scale : bool
         Whether the parameter has a logarithmic scale.
     unimodality : UnimodalityTest
-        A test whether the curve has a single dip.
+        A test of whether the curve has a single dip.
     setup : StudySetup
         What is needed to repeat the result.
     refined : bool
@@ -146,11 +146,11 @@ class Tuning(ResultRecord):
     trials : tuple of TrialResult
         The trials of the search, in order.
     posterior : SearchPosterior or None
-        What the search knows about its answer, if its method states it and the parameter has an effect.
+        The statements of the search about its answer, if its method makes them and the parameter has an effect.
     precision : float or None
         The precision that was requested.
     precision_reached : bool or None
-        Whether it was reached; None where none was requested or the search states nothing.
+        Whether it was reached; None if none was requested, or if the search has no posterior.
     notices : tuple of Notice
         Sentences about what may mislead.
     curves : tuple of Curve
@@ -273,7 +273,7 @@ class Tuning(ResultRecord):
         return make_data_frame(dict(zip(columns, zip(*rows, strict=True), strict=True)))
 
     def deploy(self, policy: Any = None, **options: Any) -> Any:
-        """Put the tuned policy to work; see `deployment.deploy_result`.
+        """Deploy the tuned policy; see `deployment.deploy_result`.
 
         Parameters
         ----------

@@ -1,1 +1,1 @@
-"""TODO simulation"""
+"""Simulation: the plain loop, its compilation, exact shortcuts, GPU versions, and executors."""

@@ -1,4 +1,4 @@
-"""Binds scalar functions: copies a function with all it reaches, fills the slots, and names the copy by a digest."""
+"""Binds scalar functions: copies a function and all that it calls, fills the slots, and names the copy by a digest."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from banditune.core.scalar import Slot, is_package_code
 from banditune.simulation.nan_checks import CHECK_NAME, NAN_CHECKS, add_nan_checks, skip_arrays
 
 SlotFillings = Mapping[Any, Any]
-"""Scalar functions or constants by the names of slots, and functions by those that they replace."""
+"""Scalar functions or constants by the names of slots, and replacements by the functions that they replace."""
 
 
 BINDING_VERSION = 3
-"""Part of every digest: raised when functions are bound or compiled in a different way."""
+"""A version in every digest. It is increased when functions are bound or compiled in a different way."""
 
 
 def bind_function(function: Callable[..., Any], slots: SlotFillings | None = None) -> tuple[Callable[..., Any], str]:
-    """Copy a function and all it reaches, with the slots filled; returns the copy and its digest.
+    """Copy a function and all that it calls, with the slots filled. Return the copy and its digest.
 
     The copy is plain Python; `compile_kernel` compiles one.
     """
@@ -37,7 +37,7 @@ POLICY_SLOTS = ("view", "start", "choose", "update")
 
 
 class Binder:
-    """Binds functions with one set of slot fillings; each function once."""
+    """Binds functions with one set of slot fillings. Each function is bound once."""
 
     def __init__(
         self, slots: SlotFillings, finish: Callable[[Any, Any], Callable[..., Any]], raises: bool = True
@@ -49,10 +49,10 @@ class Binder:
         fillings = [slots.get(name) for name in POLICY_SLOTS]
         self.checks = raises and any(filling is not None and not is_package_code(filling) for filling in fillings)
         self.role = ""
-        """The slot of a custom policy that is being bound: comparisons with NaN are errors in its function."""
+        """The slot of a custom policy that is being bound. In its function, comparisons with NaN are errors."""
 
     def bind(self, function: Callable[..., Any], compile_it: bool = True) -> tuple[Callable[..., Any], str]:
-        """Bind a function; returns the copy and the digest of all it depends on."""
+        """Bind a function. Return the copy and the digest of all that it depends on."""
         compiled = hasattr(function, "py_func")
         function = getattr(function, "py_func", function)
         function = self.slots.get(function, function)
@@ -61,7 +61,7 @@ class Binder:
         marked = compiled or is_package_code(function) or getattr(function, "__scalar__", False)
         if self.open_functions and not marked:
             raise InvalidRequest(
-                f"scalar code must be marked, but {function.__qualname__!r}, which a kernel reaches, is not; put "
+                f"scalar code must be marked, but {function.__qualname__!r}, which is called in a kernel, is not; put "
                 "@bt.kernel.scalar above it.",
                 code="own-code",
             )
@@ -110,14 +110,14 @@ class Binder:
         values = tuple(value for value, _ in defaults) or None
         copy = types.FunctionType(code, scope, function.__name__, values, tuple(cells))
         copy.__qualname__ = f"{function.__name__}_{digest}"
-        # Code from the cache imports the modules of its functions. This one always exists; a user's may not.
+        # Code from the cache imports the modules of its functions. This module always exists, unlike a user's.
         copy.__module__ = __name__
         return (self.finish(copy, function) if compile_it else copy), digest
 
     def _bind_value(
         self, user: types.FunctionType, name: str, value: Any, attributes: tuple[str, ...]
     ) -> tuple[Any, str]:
-        """Bind the value of a name; returns the value in the copy, and its digest."""
+        """Bind the value of a name. Return the value in the copy, and its digest."""
         if isinstance(value, Slot):
             outer = self.role
             if self.checks and value.name in NAN_CHECKS:
@@ -186,9 +186,9 @@ CHECKED_PACKAGES = (
 
 
 def needs_nan_checks(function: types.FunctionType) -> bool:
-    """Whether comparisons of a function may see numbers of a user: in custom code, and in policies of this package.
+    """Return whether a function may compare numbers of a user: in custom code, and in policies of this package.
 
-    Functions marked `optimize_separately` have none: scalar comparisons get the same numbers.
+    Functions marked `optimize_separately` need no checks, because scalar comparisons of the same numbers have them.
     """
     return not is_package_code(function) or (
         function.__module__.startswith(CHECKED_PACKAGES) and not hasattr(function, "__optimize_separately__")
@@ -197,11 +197,20 @@ def needs_nan_checks(function: types.FunctionType) -> bool:
 
 @lru_cache(maxsize=4096)
 def digest_code(code: types.CodeType) -> str:
-    """Digest bytecode, constants and signature; not file, line or comments."""
-    constants = [_digest_constant(constant) for constant in code.co_consts]
+    """Digest bytecode, constants and signature. File, line, comments and docstring have no influence."""
+    constants = [_digest_constant(constant) for constant in code.co_consts[_has_docstring(code) :]]
     shape = (code.co_argcount, code.co_kwonlyargcount, code.co_flags, code.co_names, code.co_varnames, code.co_freevars)
     version = sys.version_info[:2]
     return hashlib.sha256(repr((version, code.co_code, constants, shape)).encode()).hexdigest()
+
+
+def _has_docstring(code: types.CodeType) -> bool:
+    """Return whether the first constant is a docstring: a string that no instruction loads."""
+    return (
+        bool(code.co_consts)
+        and isinstance(code.co_consts[0], str)
+        and not any(step.arg == 0 and step.opcode in dis.hasconst for step in dis.get_instructions(code))
+    )
 
 
 def _digest_constant(constant: Any) -> str:

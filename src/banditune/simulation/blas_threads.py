@@ -21,9 +21,9 @@ _users_lock = threading.Lock()
 
 @contextmanager
 def limit_blas_threads() -> Iterator[None]:
-    """Limit matrix products to one thread while any thread is inside.
+    """Limit matrix products to one thread while any thread is in this context.
 
-    The last bits of a product depend on its number of threads; results must not. Chunks already use all cores.
+    The last bits of a product depend on its number of threads, but results must not. Chunks already use all cores.
     """
     global _users, _active_limit
     with _users_lock:

@@ -1,4 +1,4 @@
-"""Simulation tasks, and the chunks into which they are cut. Chunks grow where handing one over takes time."""
+"""Simulation tasks, and the chunks into which they are cut. Chunks grow if the transfer of a chunk takes long."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from banditune.simulation.instances import BLOCK_SIZE
 from banditune.simulation.spec import SimulationSpec
 
 ROUNDS_PER_CHUNK = 1 << 22
-"""Rounds in one chunk, fewer if arms have features: short enough for a progress bar, long enough to hide the overhead."""
+"""The number of steps in one chunk, fewer if arms have features. Progress is visible, and the overhead is small."""
 
 
 MAX_REGRETS_PER_CHUNK = 1 << 17
-"""Regrets in one chunk, at most: a megabyte."""
+"""The largest number of regrets in one chunk: a megabyte."""
 
 
 class SimulationTask(NamedTuple):
@@ -28,7 +28,7 @@ class SimulationTask(NamedTuple):
 
 
 class PendingChunk(NamedTuple):
-    """A chunk of a task in flight, and how often it lost its worker."""
+    """A chunk of a task in flight, and the number of times that it lost its worker."""
 
     ticket: int
     task: SimulationTask
@@ -37,7 +37,7 @@ class PendingChunk(NamedTuple):
 
 
 class ChunkSizer:
-    """Chooses chunk sizes from the chunks that came back. Results do not depend on them."""
+    """Chooses sizes of chunks from the times of finished ones. Results do not depend on sizes."""
 
     def __init__(self, spec: SimulationSpec, executor: Executor, tasks: int) -> None:
         self.spec, self.executor = spec, executor
@@ -46,7 +46,7 @@ class ChunkSizer:
         self.rounds_done = self.seconds = 0.0
 
     def cut_chunks(self, tasks: Sequence[SimulationTask]) -> Iterator[PendingChunk]:
-        """Cut tasks into chunks, so that every worker has some. Small chunks stay within a block of instances."""
+        """Cut tasks into chunks, so that every worker has some. A small chunk is within one block of instances."""
         ticket = 0
         for task in tasks:
             first = task.runs.start
@@ -56,7 +56,7 @@ class ChunkSizer:
                 ticket, first = ticket + 1, chunk.runs.stop
 
     def find_chunk_end(self, task: SimulationTask, first: int) -> int:
-        """Find where a chunk that begins with run `first` ends."""
+        """Find the end of the chunk that begins with run `first`."""
         most = (
             max(BLOCK_SIZE, MAX_REGRETS_PER_CHUNK // len(task.params) // task.out.shape[2])
             if self.executor.chunk_seconds
@@ -69,7 +69,7 @@ class ChunkSizer:
         return min(end, border, task.runs.stop)
 
     def update_size(self, result: ChunkResult) -> None:
-        """Make chunks longer if handing one over takes time."""
+        """Make chunks longer if the transfer of one takes long."""
         self.rounds_done += result.regrets.shape[0] * result.regrets.shape[1] * self.spec.horizon
         self.seconds += result.seconds
         if self.executor.chunk_seconds and self.seconds:

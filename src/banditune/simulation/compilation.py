@@ -41,12 +41,12 @@ def find_cache_folder() -> Path | None:
 
 
 class CompileTarget(NamedTuple):
-    """How bound code is compiled.
+    """A compiler and its settings for bound code.
 
-    `compile_helper(copy, original, has_custom_code)` compiles a function that others call, `compile_kernel(copy,
-    cache)` the kernel. `has_custom_code` says whether a custom function is in it. `cache_suffix` ends the name of a
-    cached kernel and holds all that decides how it is compiled. `raises_errors` says whether errors in the code reach
-    the caller.
+    `compile_helper(copy, original, has_custom_code)` compiles a function that other functions call, and
+    `compile_kernel(copy, cache)` the kernel. `has_custom_code` is true if code of a user is part of it. `cache_suffix` is
+    appended to the name of a cached kernel; it depends on all settings. `raises_errors` is true if the caller receives
+    errors of the code.
     """
 
     name: str
@@ -65,8 +65,8 @@ def compile_kernel(
 ) -> Callable[..., Any]:
     """Bind and compile a function, or take it from this process or the disk cache.
 
-    If a slot is filled from outside this package, all is compiled with bounds checks: a wrong index becomes an error, not
-    a stray write. GPUs have no such checks.
+    If a slot is filled from outside this package, all code is compiled with bounds checks, so that a wrong index is an
+    error and not a write to other memory. GPUs have no such checks.
     """
     target = target or CPU_TARGET
     fillings = (getattr(filling, "py_func", filling) for filling in (function, *(slots or {}).values()))
@@ -90,8 +90,8 @@ def _compile_bound(
         slots, lambda copy, original: target.compile_helper(copy, original, has_custom_code), target.raises_errors
     )
     copy, _ = binder.bind(function, compile_it=False)
-    # Versions of Numba must not share a name: each writes the index first. If the disk is full then, the index leads to
-    # code of another version.
+    # Versions of Numba must have different names. Each writes the index first, and if the disk is full afterwards, the
+    # index would refer to code of another version.
     copy.__qualname__ += (
         "_checked" * has_custom_code + target.cache_suffix + "_numba_" + numba.__version__.replace(".", "_")
     )
@@ -102,7 +102,7 @@ def _compile_bound(
     try:
         return target.compile_kernel(copy, bool(folder or before))
     except (RuntimeError, OSError):
-        # No folder is writable: compile in every process. That only costs time.
+        # No folder is writable, so every process compiles again. This only takes time.
         return target.compile_kernel(copy, False)
     finally:
         config.CACHE_DIR = before
@@ -171,7 +171,7 @@ CPU_TARGET = CompileTarget("cpu", _compile_cpu_helper, _compile_cpu_kernel, rais
 
 
 def compile_signature(compiled: Any, arguments: tuple[Any, ...], who: str) -> None:
-    """Compile for these argument types now, so that an error names the policy and no thread compiles twice."""
+    """Compile for these argument types now. An error then names the policy, and no thread compiles a second time."""
     import numba
     from numba.core.caching import NullCache
 

@@ -17,7 +17,7 @@ GPU_INSTALL_COMMAND = "pip install 'banditune[gpu]'"
 
 
 def resolve_device(device: Any) -> str:
-    """Resolve a device to "cpu" or "gpu": `auto` takes a GPU if one can be used."""
+    """Resolve a device to "cpu" or "gpu". "auto" becomes "gpu" if a GPU can be used."""
     check_choice("device", device, DEVICES)
     if device == "cpu":
         return "cpu"
@@ -35,7 +35,7 @@ def resolve_device(device: Any) -> str:
 def explain_missing_gpu() -> str | None:
     """Explain why no GPU can be used, as the end of a sentence; None if one can."""
     if find_spec("numba_cuda") is None:
-        return f"numba-cuda is not installed; {GPU_INSTALL_COMMAND} brings it"
+        return f"numba-cuda is not installed; {GPU_INSTALL_COMMAND} installs it"
     try:
         if is_cuda_simulated():
             return None
@@ -44,7 +44,7 @@ def explain_missing_gpu() -> str | None:
         if not driver.driver.is_available or not driver.driver.get_device_count():
             return "no GPU can be reached; `nvidia-smi` must show one on this machine"
         if not nvvm.is_available():
-            return f"the compiler for GPUs (NVVM) is missing; {GPU_INSTALL_COMMAND} brings it"
+            return f"the compiler for GPUs (NVVM) is missing; {GPU_INSTALL_COMMAND} installs it"
     except Exception as error:
         return f"numba-cuda does not work here ({type(error).__name__}: {error}); {GPU_INSTALL_COMMAND} may repair it"
     return None

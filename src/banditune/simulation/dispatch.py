@@ -19,7 +19,7 @@ from banditune.simulation.spec import SimulationSpec
 
 
 def select_device(spec: SimulationSpec, device: Any) -> str:
-    """Select "cpu" or "gpu" for a spec: `auto` takes a GPU if one can be used and a run fits onto it."""
+    """Select "cpu" or "gpu" for a spec. "auto" becomes "gpu" if a GPU can be used and a run fits into its memory."""
     resolved = resolve_device(device)
     if resolved == "cpu" or device == "gpu":
         return resolved
@@ -42,7 +42,7 @@ def simulate_rows(
     executor: Executor | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> FloatArray:
-    """Simulate every row of `params` on instances `runs`; returns regrets as an array (rows, runs, checkpoints).
+    """Simulate every row of `params` on instances `runs`. Return regrets as an array (rows, runs, checkpoints).
 
     With independent noise, the noise streams of the rows are numbered from `first_row` on. `progress` is called with the
     number of runs that were just finished. Without an `executor`, `workers` threads are used.
@@ -69,7 +69,7 @@ def simulate_rows_separately(
 ) -> list[FloatArray]:
     """Simulate every row on separate instances: `sizes[row]` of them, one row after the other from `first` on.
 
-    A GPU simulates all rows on all of these instances, which takes no longer, and each row keeps its share.
+    A GPU simulates all rows on all of these instances, because this takes no longer. Each row keeps its own part.
     """
     starts = np.cumsum([first, *sizes])
     ranges = [range(int(a), int(b)) for a, b in pairwise(starts)]

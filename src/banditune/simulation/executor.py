@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 from banditune.core.arrays import FloatArray
 
 SHORTEST_REMOTE_CHUNK = 0.5
-"""Seconds that a chunk should take at least if it is sent to another process."""
+"""The shortest intended time of a chunk that is sent to another process, in seconds."""
 
 
 WORKER_WAIT_SECONDS = 60.0
@@ -29,7 +29,7 @@ class Chunk(NamedTuple):
     params : ndarray
         Values of the parameters, a row each.
     first_row : int
-        With independent noise, noise streams are numbered from this row on.
+        The number of the first row. With independent noise, it is the number of the first noise stream.
     runs : range
         The numbers of the runs.
     """
@@ -49,7 +49,7 @@ class ChunkResult(NamedTuple):
     failure : ndarray
         The code, step, culprit, row and run of a failed kernel, with code 0 for none.
     seconds : float
-        The time that the chunk took.
+        The time of the simulation.
     """
 
     regrets: FloatArray
@@ -58,14 +58,14 @@ class ChunkResult(NamedTuple):
 
 
 class LostChunk(NamedTuple):
-    """A chunk without result, because its worker died. It is submitted again, a few times.
+    """A chunk without a result, because its worker died. It is submitted again, up to a limit.
 
     Parameters
     ----------
     reason : str
         Why there is no result.
     losses : int
-        How often that happened.
+        The number of times that this happened.
     """
 
     reason: str
@@ -73,7 +73,7 @@ class LostChunk(NamedTuple):
 
 
 class ExecutorSession(ABC):
-    """Chunks of one spec in flight. Used in one thread."""
+    """Chunks of one spec in flight. A session is used by one thread."""
 
     @abstractmethod
     def submit(self, ticket: int, chunk: Chunk) -> None:
@@ -81,7 +81,7 @@ class ExecutorSession(ABC):
 
     @abstractmethod
     def wait_for_result(self) -> tuple[int, ChunkResult | LostChunk]:
-        """Wait for the next chunk that ends, whichever it is; an error of the policy or problem is raised."""
+        """Wait for any chunk that ends. Raise an error of the policy or the problem."""
 
     @abstractmethod
     def stop(self) -> None:
@@ -91,7 +91,7 @@ class ExecutorSession(ABC):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        finish_quietly_after_error(self.stop, kind)
+        clean_up_without_masking_error(self.stop, kind)
 
 
 class Executor(ABC):
@@ -103,11 +103,11 @@ class Executor(ABC):
     @property
     @abstractmethod
     def workers(self) -> int:
-        """Chunks that run at the same time; it may change."""
+        """The number of chunks that run at the same time. It may change."""
 
     @property
     def chunk_seconds(self) -> float:
-        """About how long a chunk should take; 0 if submitting one costs nothing."""
+        """The intended time of a chunk, in seconds; 0 if submitting a chunk takes no time."""
         return max(SHORTEST_REMOTE_CHUNK, self.workers / self.chunks_per_second)
 
     @abstractmethod
@@ -122,10 +122,10 @@ class Executor(ABC):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        finish_quietly_after_error(self.close, kind)
+        clean_up_without_masking_error(self.close, kind)
 
 
-def finish_quietly_after_error(ending: Callable[[], None], kind: type[BaseException] | None) -> None:
-    """Call `ending`. After an error its own exceptions are suppressed, so that the first error is reported."""
+def clean_up_without_masking_error(clean_up: Callable[[], None], kind: type[BaseException] | None) -> None:
+    """Call `clean_up`. If there was an error, exceptions of this call are suppressed, so that the error is reported."""
     with suppress(Exception) if kind else nullcontext():
-        ending()
+        clean_up()

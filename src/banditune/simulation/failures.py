@@ -1,4 +1,4 @@
-"""Explains what went wrong inside a kernel, and how to repeat it."""
+"""Explains errors inside a kernel, and how to repeat the run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def describe_exception(spec: SimulationSpec, error: Exception) -> str:
 
 
 def describe_failure(spec: SimulationSpec, params: FloatArray, runs: range, failure: FloatArray) -> str:
-    """Describe what went wrong inside a kernel, and how to repeat it."""
+    """Describe an error inside a kernel, and how to repeat the run."""
     code, step, culprit, row, run = failure
     if code == loop.UNLOCATED_INVALID_REWARD:
         return (

@@ -1,4 +1,4 @@
-"""Estimates how much more the best fixed arm pays than the one that realised regret compares with.
+"""Estimates the advantage of the best fixed arm over the comparator of realised regret.
 
 Realised regret compares with the arm that has the highest mean by `sample`. If rewards change with the step, another arm
 may pay more over the steps of a run. Regret is then understated.
@@ -20,10 +20,10 @@ DRAWS = 1 << 18
 
 
 def estimate_fixed_arm_advantage(spec: SimulationSpec) -> FloatArray:
-    """Estimate for each instance of a block how much more another fixed arm pays a step than the comparator.
+    """Estimate for each instance of a block the advantage of another fixed arm over the comparator, per step.
 
-    One half of the draws selects the arm, the other half evaluates it, and the reverse. So the estimate is not above the
-    truth on average, and it is 0 or less if the comparator is the best arm.
+    One half of the draws selects the arm, the other half evaluates it, and vice versa. So on average the estimate is not
+    above the true value, and it is 0 or less if the comparator is the best arm.
     """
     means = draw_instances(spec.problem, spec.seed, 0).means
     compared, rows = means.argmax(axis=1), np.arange(len(means))

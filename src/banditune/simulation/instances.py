@@ -16,7 +16,7 @@ from banditune.simulation.memory import USABLE_MEMORY_SHARE, check_memory, measu
 
 
 def check_instance_memory(problem: Problem) -> None:
-    """Refuse instances if a block does not fit into memory three times: drawn, converted and simulated."""
+    """Check that a block of instances fits into memory three times: drawn, converted and simulated."""
     large = 3 * 8.0 * BLOCK_SIZE * problem.arms * (1 + problem.dims)
     if large <= USABLE_MEMORY_SHARE * measure_free_memory():
         return
@@ -26,7 +26,7 @@ def check_instance_memory(problem: Problem) -> None:
 
 
 def _has_shared_features(problem: Problem) -> bool:
-    """Whether all instances share their features; False without a look if two instances would take long."""
+    """Return whether all instances have the same features; False, without a check, if two instances take long to draw."""
     if problem.arms * problem.dims > 1e6:
         return False
     features = problem.sample(2, np.random.default_rng(0)).features
@@ -34,7 +34,7 @@ def _has_shared_features(problem: Problem) -> bool:
 
 
 BLOCK_SIZE = 256
-"""Instances are drawn in whole blocks of this size; block b is a function of the seed and b alone."""
+"""The number of instances in a block. Instances are drawn in blocks; block b depends only on the seed and b."""
 
 
 def draw_instances(problem: Problem, seed: int, block: int) -> Instances:
@@ -117,4 +117,4 @@ def slice_instances(block: Instances, where: slice) -> tuple[FloatArray, FloatAr
 
 
 SEARCH_INSTANCE_LIMIT = 2**40
-"""Runs of a search stay below this. Validation instances start here, so that the two never overlap."""
+"""The number of the first validation instance. Searches use smaller numbers, so the two never overlap."""

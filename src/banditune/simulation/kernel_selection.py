@@ -45,8 +45,8 @@ def select_shortcut(policy: Policy, problem: Problem) -> Shortcut | None:
 def select_shortcut_rows(spec: SimulationSpec, params: FloatArray) -> list[bool]:
     """Decide for each row of parameters whether it may use the shortcut of the spec.
 
-    It may not if the proof of the shortcut does not hold for the row. The row alone decides, so that its regrets do not
-    depend on what else is simulated.
+    It may not if the proof of the shortcut does not hold for the row. The decision depends only on the row, so that its
+    regrets do not depend on other rows.
     """
     fast: Shortcut | WarpVersion | None = select_shortcut(spec.policy, spec.problem) if spec.use_shortcut else None
     if spec.device == "gpu":
@@ -58,25 +58,25 @@ def select_shortcut_rows(spec: SimulationSpec, params: FloatArray) -> list[bool]
 
 
 def set_shortcut(spec: SimulationSpec, shortcut: bool) -> SimulationSpec:
-    """Return the spec with or without its shortcut; the same object if it is so already."""
+    """Return the spec with or without its shortcut. If nothing changes, this is the same object."""
     return spec if spec.use_shortcut == shortcut else replace(spec, use_shortcut=shortcut)
 
 
 def fill_slots(spec: SimulationSpec) -> tuple[dict[Any, Any], int, int]:
-    """Fill the slots of a loop for a spec; returns them with the floats and integers that a run needs."""
+    """Fill the slots of a loop for a spec. Return them with the numbers of floats and integers that a run needs."""
     policy, problem = spec.policy, spec.problem
     shortcut = select_shortcut(policy, problem) if spec.use_shortcut else None
     slots: dict[Any, Any] = {"reward": problem.reward, **fill_dims_slots(policy, problem)}
     if shortcut is None:
         floats, integers = count_policy_floats(policy, problem.arms, problem.dims, spec.horizon), 0
         slots |= {name: getattr(policy, name) for name in ("view", "start", "choose", "update")}
-        slots |= {"play_run": loop.play_steps, **fill_choose_slots(policy)}
+        slots |= {"simulate_run": loop.simulate_steps, **fill_choose_slots(policy)}
     else:
         floats, integers = shortcut.memory(problem.arms, problem.dims, spec.horizon)
         integers += problem.arms
         reward_sum = loop.sum_bit_packed_rewards if problem.bit_packed_reward else loop.sum_rewards
         slots |= {
-            "play_run": loop.play_shortcut,
+            "simulate_run": loop.simulate_by_shortcut,
             "advance": shortcut.advance,
             "sum_reward_range": reward_sum,
             "reward_word": problem.bit_packed_reward,
@@ -86,9 +86,9 @@ def fill_slots(spec: SimulationSpec) -> tuple[dict[Any, Any], int, int]:
 
 
 def select_kernel(spec: SimulationSpec) -> tuple[Callable[..., Any], int, int]:
-    """Compile the kernel of a spec; returns it with the floats and integers that a run needs."""
+    """Compile the kernel of a spec. Return it with the numbers of floats and integers that a run needs."""
     slots, floats, integers = fill_slots(spec)
-    return compile_kernel(loop.play_block, slots), floats, integers
+    return compile_kernel(loop.simulate_block, slots), floats, integers
 
 
 def fill_dims_slots(policy: Policy, problem: Problem) -> dict[str, Callable[..., Any]]:
@@ -104,7 +104,7 @@ def make_constant_function(value: int) -> Callable[[], int]:
 
 
 def group_alike_rows(spec: SimulationSpec, params: FloatArray) -> Iterator[tuple[bool, range]]:
-    """Group neighbouring rows that all use the shortcut, or all do not."""
+    """Group neighbouring rows that all use the shortcut, and neighbouring rows that do not."""
     fast = select_shortcut_rows(spec, params)
     for shortcut, rows in groupby(range(len(params)), fast.__getitem__):
         first, *others = rows

@@ -1,4 +1,4 @@
-"""The loops: a policy plays an instance, and the regret is counted. Shortcuts use the same formula as the plain loop."""
+"""The loops that simulate a policy on an instance and compute its regret, step by step or by a shortcut."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ advance = Slot("advance")
 sum_reward_range = Slot("sum_reward_range")
 
 
-play_run = Slot("play_run")
+simulate_run = Slot("simulate_run")
 
 
 INVALID_ARM = 1.0
@@ -72,7 +72,8 @@ def find_best_arm(means):
 def compute_regret(instance, best, pulls, totals, unseen_total, realised):
     """Compute the regret so far: Eq. (1) of the paper, or its expectation given the arms pulled.
 
-    Realised: the rewards that the best arm would have had at the steps where another arm was pulled, minus those received.
+    Realised regret is the sum of the best arm's rewards at the steps at which other arms were pulled, minus the rewards
+    that were received there.
     """
     expected = 0.0
     payoffs = 0.0
@@ -85,22 +86,22 @@ def compute_regret(instance, best, pulls, totals, unseen_total, realised):
 
 @scalar
 def fix_dims(setting):
-    """Replace the number of features by a constant of the kernel, so that short loops over it are unrolled."""
+    """Replace the number of features by a constant of the kernel, so that short loops are unrolled."""
     return Setting(setting.arms, dims(), setting.horizon, setting.features, setting.options)
 
 
 @scalar
 def keep_runtime_dims(setting):
-    """Return the setting unchanged: one kernel for any number of features, for policies that do not read them."""
+    """Return the setting unchanged, so that policies that read no features have one kernel for any number of them."""
     return setting
 
 
 @noinline
-def play_steps(instance, setting, params, agent, rewards, unseen, floats, integers, pulls, totals, at, realised, out,
-               trouble):  # fmt: skip
-    """Play step by step: the plain loop, which works for every policy, and with which every shortcut must agree.
+def simulate_steps(instance, setting, params, agent, rewards, unseen, floats, integers, pulls, totals, at, realised, out,
+                   trouble):  # fmt: skip
+    """Simulate step by step. This is the plain loop, which supports every policy and is the reference for shortcuts.
 
-    Returns False, with the step and the culprit in `trouble`, if the policy or the problem broke its contract.
+    Returns False, with the step and the cause in `trouble`, if the policy or the problem violated its contract.
     """
     setting = resolve_setting(setting)
     memory, scratch = split_floats(floats, setting)
@@ -108,7 +109,7 @@ def play_steps(instance, setting, params, agent, rewards, unseen, floats, intege
     start(state, setting)
     best = find_best_arm(instance.means)
     unseen_total = 0.0
-    unseen_count = at[0] - at[0]  # a zero that is no literal: Numba would compile `reward` again for a literal
+    unseen_count = at[0] - at[0]  # a zero that is not a literal: Numba would compile `reward` again for one
     checkpoint = 0
     for step in range(at[len(at) - 1]):
         choice = select_arm(state, scratch, setting, step, params, agent)
@@ -140,13 +141,13 @@ def play_steps(instance, setting, params, agent, rewards, unseen, floats, intege
 
 
 @noinline
-def play_shortcut(instance, setting, params, agent, rewards, unseen, floats, integers, pulls, totals, at, realised, out,
-               trouble):  # fmt: skip
-    """Play a shortcut from checkpoint to checkpoint; rewards are summed afterwards, from their addresses."""
+def simulate_by_shortcut(instance, setting, params, agent, rewards, unseen, floats, integers, pulls, totals, at,
+                         realised, out, trouble):  # fmt: skip
+    """Simulate by a shortcut from checkpoint to checkpoint. Rewards are summed afterwards, from their addresses."""
     setting = resolve_setting(setting)
     best = find_best_arm(instance.means)
     unseen_total = 0.0
-    # Zeros that are no literals: Numba would compile the called functions again for literals.
+    # Zeros that are not literals: Numba would compile the called functions again for literals.
     step = at[0] - at[0]
     unseen_count = step
     counted = integers[: setting.arms]
@@ -200,7 +201,7 @@ def sum_bit_packed_rewards(instance, arm, first, last, stream, total):
 
 @scalar
 def reset_cursors(cursors, noise):
-    """Point the streams of agent, rewards and unseen rewards at their beginnings."""
+    """Set the streams of agent, rewards and unseen rewards to their first positions."""
     for cursor in range(3):
         for word in range(3):
             cursors[cursor, word] = 0
@@ -218,7 +219,7 @@ def compute_instance_key(seed, run):
 
 @scalar
 def clear_memory(memory):
-    """Set all numbers to 0, so that no run depends on the one before."""
+    """Set all numbers to 0, so that no run depends on the previous one."""
     for position in range(len(memory)):
         memory[position] = 0
 
@@ -238,11 +239,11 @@ def view_unstarted_state(memory, setting):
     return view(memory, resolve_setting(setting))
 
 
-def play_block(means, features, seed, first_run, options, params, policy_options, horizon, first_noise, at, realised,
-               floats, integers, pulls, totals, cursors, out, trouble, stop):  # fmt: skip
+def simulate_block(means, features, seed, first_run, options, params, policy_options, horizon, first_noise, at, realised,
+                   floats, integers, pulls, totals, cursors, out, trouble, stop):  # fmt: skip
     """The kernel: every parameter row on every instance of a block. `out` is (params, instances, checkpoints).
 
-    Row i has the noise `first_noise` + i; with a `first_noise` of 0 all rows share theirs.
+    Row i has the noise stream `first_noise` + i. If `first_noise` is 0, all rows have the same one.
     """
     arms = means.shape[1]
     for run in range(means.shape[0]):
@@ -266,7 +267,7 @@ def play_block(means, features, seed, first_run, options, params, policy_options
                 totals[arm] = 0.0
             trouble[3] = row
             trouble[4] = run
-            succeeded = play_run(instance, setting, params[row], agent, rewards, unseen, floats, integers, pulls, totals,
-                        at, realised, out[row, run], trouble)  # fmt: skip
+            succeeded = simulate_run(instance, setting, params[row], agent, rewards, unseen, floats, integers, pulls,
+                                     totals, at, realised, out[row, run], trouble)  # fmt: skip
             if not succeeded:
                 return

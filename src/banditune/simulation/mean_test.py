@@ -1,14 +1,14 @@
-"""Tests whether rewards have the means that a custom problem states: regret compares with the highest of these.
+"""Tests whether rewards have the means that a custom problem states. Regret compares with the highest of these.
 
-A million rewards are drawn by compiled code, fewer if they take long. If they raise a doubt, eight million others decide.
-The test bets against the claim (an e-value): if rewards less their stated means, e, have mean 0 and are not below -b, then
-exp(l e/b + (log(1 - l) + l) (e/b)^2) <= 1 + l e/b for 0 <= l < 1 (Fan, Grama and Liu 2015). So the product
-over all draws is at most 1 on average, and a million with a probability of at most one in a million (Markov). Neither the
-distribution of the rewards nor their variance matters.
+A million rewards are drawn by compiled code, fewer if they take long. If their means are doubtful, eight million other
+rewards are tested. The test is by betting (an e-value). Let e be a reward minus its stated mean. If e has mean 0 and is not
+below -b, then exp(l e/b + (log(1 - l) + l) (e/b)^2) <= 1 + l e/b for 0 <= l < 1 (Fan, Grama and Liu 2015). So the product
+over all draws has a mean of at most 1, and exceeds a million with a probability of at most one in a million (Markov). This
+holds for any distribution of the rewards.
 
-Rewards in [0, 1] have b = 1. For others no test is valid for every distribution (Bahadur and Savage 1956):
-values that are never drawn may carry any mean. There b is ten times the largest deviation that was drawn. So a correct
-mean is refused only if a millionth of the rewards, or fewer, carries it and is far beyond all others.
+Rewards in [0, 1] have b = 1. For other rewards no test is valid for every distribution (Bahadur and Savage 1956), because
+rare values that are not drawn may determine the mean. Here b is ten times the largest drawn deviation. So a correct mean is
+rejected only if it depends on a millionth of the rewards, or fewer, with values far beyond all others.
 """
 
 from __future__ import annotations
@@ -36,58 +36,58 @@ reward = Slot("reward")
 
 
 SCREENING_DRAWS, SCREENING_SECONDS = 1 << 20, 0.2
-"""Rewards of the first sample, at most, and the seconds that it may take."""
+"""The largest number of rewards of the first sample, and its largest time in seconds."""
 
 
 DOUBTFUL_ERRORS = 3.0
-"""Standard errors from the stated means from which on a problem is doubtful: it is tested for a second longer."""
+"""The deviation in standard errors at which a problem is doubtful. It is then tested for another second."""
 
 
 FEW_CONTRASTS = 20
-"""With more contrasts than this, more standard errors raise a doubt, so that doubts by chance are as rare."""
+"""The number of contrasts above which this deviation is increased, so that false doubts do not become more probable."""
 
 
 DECIDING_DRAWS, DECIDING_SECONDS = 1 << 23, 2.0
-"""Rewards that decide: enough to settle a doubt, one way or the other."""
+"""The number of rewards of the second sample, which decides."""
 
 
 DETECTABLE_ERRORS = 4.0
-"""Standard errors of a deviation that is detected."""
+"""The smallest detected deviation, in standard errors."""
 
 
 PULLS_PER_CALL = 64
-"""Pulls of an arm that are drawn at once."""
+"""The number of pulls of an arm that are drawn at once."""
 
 
 MAX_CALLS = 1 << 17
-"""Calls for a sample, at most."""
+"""The largest number of calls for a sample."""
 
 
 FALSE_ALARM_PROBABILITY = 1e-6
-"""The probability to refuse correct means."""
+"""The probability of rejecting correct means."""
 
 
 REACH_FACTOR = 10.0
-"""Rewards that were not drawn may deviate this many times as far as all that were."""
+"""The assumed largest deviation of all rewards, as a multiple of the largest drawn one."""
 
 
 BET_SIZES = 0.5 ** np.arange(1, 16)
-"""The bets l. One of them suits any deviation of the mean."""
+"""The bets l. For any deviation of the mean, one of them is suitable."""
 
 
 MEAN_TOLERANCE = 1e-6
-"""Tolerated deviation of means, as a share of the largest of their instance: single precision has it."""
+"""The tolerated deviation of means, as a share of the largest mean of their instance: rounding to single precision."""
 
 
 MAX_SINGLE_ARMS = 100
-"""Up to this many arms, each is tested separately."""
+"""The largest number of arms that are tested separately."""
 
 
 REWARD_KINDS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "unit": ("in [0, 1]", lambda payoffs: (payoffs >= 0) & (payoffs <= 1)),
     "binary": ("0 or 1", lambda payoffs: (payoffs == 0) | (payoffs == 1)),
 }
-"""What rewards, a number or an array, must be by the kind that a problem states; `real` ones may be any number."""
+"""Checks of rewards, numbers or arrays, by the kind that a problem states. `real` rewards may be any number."""
 
 
 def draw_rewards(means, options, key0, key1, cursor, arm, first, steps, out):  # type: ignore[no-untyped-def]
@@ -112,7 +112,7 @@ def compile_reward_sampler(spec: SimulationSpec) -> Callable[..., None]:
 
 
 class RewardSample(NamedTuple):
-    """Rewards in rows of `pulls_per_row` pulls of one arm of one instance: their sums, and those of deviations."""
+    """Rows of `pulls_per_row` rewards of one arm of one instance: sums of rewards and sums of deviations."""
 
     pulls_per_row: int
     runs: IntArray
@@ -128,7 +128,7 @@ class RewardContrast(NamedTuple):
     """A contrast of rewards: their sum with weights of 1, 0 or -1 for each row."""
 
     groups: tuple[tuple[int, str], ...]
-    """Texts for the rewards with weight 1, and for those with weight -1."""
+    """Descriptions of the rewards with weight 1, and of those with weight -1."""
     compute_weights: Callable[[RewardSample, FloatArray], FloatArray]
 
 
@@ -175,10 +175,10 @@ class MeanTestResult(NamedTuple):
 
 
 def check_stated_means(spec: SimulationSpec, first: FloatArray, second: FloatArray) -> MeanTestResult | None:
-    """Refuse rewards with other means than their instances state.
+    """Reject rewards whose means are not those of their instances.
 
-    `first` and `second` are the means of the first two blocks. Returns None if rewards cannot be drawn: the simulation
-    reports that.
+    `first` and `second` are the means of the first two blocks. Returns None if rewards cannot be drawn. The simulation
+    then raises the error.
     """
     _check_mean_range(spec, first)
     # The simulation reports errors of rewards with run and step.
@@ -213,19 +213,19 @@ def check_stated_means(spec: SimulationSpec, first: FloatArray, second: FloatArr
 
 
 def resolve_doubtful_errors(contrast_count: int) -> float:
-    """Return the standard errors that raise a doubt, with this number of contrasts."""
+    """Return the deviation in standard errors at which a problem is doubtful, for this number of contrasts."""
     share = 1 - NormalDist().cdf(DOUBTFUL_ERRORS)
     return max(DOUBTFUL_ERRORS, NormalDist().inv_cdf(1 - share * FEW_CONTRASTS / max(contrast_count, FEW_CONTRASTS)))
 
 
 def is_mean_refuted(kind: str, off: DeviationSums) -> bool:
-    """Whether the deviations from the stated means cannot be chance."""
+    """Return whether the deviations from the stated means are significant."""
     reach = 1.0 if kind in ("unit", "binary") else REACH_FACTOR * off.largest
     return off.total != 0 and compute_log_wealth(off, reach) >= -math.log(FALSE_ALARM_PROBABILITY)
 
 
 def compute_log_wealth(off: DeviationSums, reach: float) -> float:
-    """Compute the log of the wealth of bets on both sides. It is 1 on average if the mean is 0 and all are in reach."""
+    """Compute the log of the wealth of two-sided bets. Its mean is 1 if deviations have mean 0 and are within `reach`."""
     total, squares = off.total / reach, off.squares / reach**2
     cost = (-np.log1p(-BET_SIZES) - BET_SIZES) * squares
     bets = np.concatenate([BET_SIZES * total - cost, -BET_SIZES * total - cost])
@@ -233,7 +233,7 @@ def compute_log_wealth(off: DeviationSums, reach: float) -> float:
 
 
 def _check_mean_range(spec: SimulationSpec, means: FloatArray) -> None:
-    """Rewards in [0, 1] have means in [0, 1]."""
+    """Check that rewards in [0, 1] have means in [0, 1]."""
     wrong = np.argwhere((means < -MEAN_TOLERANCE) | (means > 1 + MEAN_TOLERANCE))
     if spec.problem.rewards in ("unit", "binary") and len(wrong):
         run, arm = map(int, wrong[0])
@@ -260,8 +260,8 @@ def _weigh_arm(arm: int, sample: RewardSample, means: FloatArray) -> FloatArray:
 def _list_contrasts(spec: SimulationSpec) -> Iterator[RewardContrast]:
     """List the contrasts to test.
 
-    All rewards; arms above the average of their instance against those below; early rewards against late ones, if steps
-    may matter; each arm, if there are few.
+    They are: all rewards; arms above the average of their instance against those below; early rewards against late ones, if
+    rewards may depend on steps; each arm, if there are few.
     """
     yield RewardContrast(((1, "they are"),), _weigh_all)
     yield RewardContrast(
@@ -276,7 +276,7 @@ def _list_contrasts(spec: SimulationSpec) -> Iterator[RewardContrast]:
 
 
 def _sum_deviations(sample: RewardSample, means: FloatArray, contrast: RewardContrast) -> DeviationSums:
-    """Sum the deviations with their weights; a total within rounding counts as 0."""
+    """Sum the deviations with their weights. A total within rounding errors counts as 0."""
     weights = contrast.compute_weights(sample, means)
     counts = weights != 0
     total = float((weights * sample.deviations).sum())
@@ -291,18 +291,18 @@ def _sum_deviations(sample: RewardSample, means: FloatArray, contrast: RewardCon
     )
 
 
-def _draw_sample(spec: SimulationSpec, block: int, means: FloatArray, most_runs: int, seconds: float) -> RewardSample:
-    """Draw up to `most` rewards of a block in these seconds: instances in turn, arms at random.
+def _draw_sample(spec: SimulationSpec, block: int, means: FloatArray, max_rewards: int, seconds: float) -> RewardSample:
+    """Draw up to `max_rewards` rewards of a block within `seconds`: instances in turn, arms at random.
 
-    Instances, arms and pulls are the same for every seed. Every reward has its own random numbers: rows have separate
-    noise streams, and pulls differ within a row.
+    Instances, arms and pulls are the same for every seed. Every reward has its own random numbers, because rows have
+    separate noise streams, and pulls differ within a row.
     """
     draw, problem = compile_reward_sampler(spec), spec.problem
     start = time.process_time()  # on a busy machine, only the time of this process
     steady = problem.has_step_free_rewards and not problem.has_pull_dependent_means
     at_once = PULLS_PER_CALL if steady else min(PULLS_PER_CALL, spec.horizon) if problem.has_step_free_rewards else 1
     size = at_once if hasattr(draw, "compile") else 1
-    rows = max(1, min(most_runs // size, MAX_CALLS))
+    rows = max(1, min(max_rewards // size, MAX_CALLS))
     rng = np.random.default_rng(0)
     runs, arms = np.arange(rows) % BLOCK_SIZE, rng.integers(problem.arms, size=rows)
     firsts = np.minimum(rng.integers(spec.horizon, size=rows) // size * size, max(0, spec.horizon - size))
@@ -311,7 +311,7 @@ def _draw_sample(spec: SimulationSpec, block: int, means: FloatArray, most_runs:
     options, cursor = copy_read_only(problem.options()), np.zeros(4, np.int64)
     sums = np.empty((4, rows))
     drawn_runs, more = 0, 1
-    # Each batch is as long as all before it; so the last one ends in time, if the first one does.
+    # Each batch is as long as all previous ones together. So the last one ends in time if the first one does.
     while drawn_runs < rows and (not drawn_runs or 2 * (time.process_time() - start) < seconds):
         batch = slice(drawn_runs, min(rows, drawn_runs + more))
         payoffs = np.empty((batch.stop - drawn_runs, size))
@@ -336,7 +336,7 @@ def _draw_sample(spec: SimulationSpec, block: int, means: FloatArray, most_runs:
 
 
 def _check_reward_kind(spec: SimulationSpec, payoffs: FloatArray, runs: IntArray, arms: IntArray) -> None:
-    """Refuse rewards that are not of the stated kind."""
+    """Reject rewards that are not of the stated kind."""
     if spec.problem.rewards not in REWARD_KINDS:
         return
     description, holds = REWARD_KINDS[spec.problem.rewards]
@@ -359,7 +359,7 @@ def describe_wrong_reward(spec: SimulationSpec, description: str, run: int, arm:
 def _raise_refuted_mean(
     spec: SimulationSpec, sample: RewardSample, means: FloatArray, contrast: RewardContrast
 ) -> NoReturn:
-    """Report the paid and the stated means, and the deviation that is detectable."""
+    """Raise an error with the mean rewards, the stated means and the detectable deviation."""
     weights, stated = contrast.compute_weights(sample, means), means[sample.runs, sample.arms]
     groups = [(weights == sign, description) for sign, description in contrast.groups if (weights == sign).any()]
     means_of = [

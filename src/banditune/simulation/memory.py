@@ -1,4 +1,4 @@
-"""Measures free memory, and refuses requests that need more."""
+"""Measures free memory, and rejects requests that need more."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from banditune.core.arrays import FloatArray
 from banditune.core.errors import InvalidRequest
 
 USABLE_MEMORY_SHARE = 0.8
-"""Share of the free memory that may be used."""
+"""The share of the free memory that may be used."""
 
 
 def check_memory(what: str, size: float, way_out: str) -> None:
-    """Refuse what needs more memory than is free. Allocating it would not fail, only using it would."""
+    """Raise `InvalidRequest` if more memory is needed than is free. Allocation alone would not fail, only use."""
     free = measure_free_memory()
     if size > USABLE_MEMORY_SHARE * free:
         raise InvalidRequest(
@@ -32,14 +32,14 @@ def format_bytes(size: float) -> str:
 
 
 def measure_free_memory() -> float:
-    """Measure the bytes that machine and control group leave to this process; infinity if neither is known."""
+    """Measure the bytes that this process may use, by the machine and its control group; infinity if both are unknown."""
     candidates = _measure_free_pages()
     for line in _read_lines("/proc/meminfo"):
         if line.startswith("MemAvailable:"):
             candidates = [float(line.split()[1]) * 1024]
     limit, used = (_read_lines(f"/sys/fs/cgroup/memory.{name}")[:1] for name in ("max", "current"))
     if limit and used and limit[0].isdigit():
-        # Cached files count as used, but are dropped when memory is needed.
+        # Cached files count as used, but they are released when memory is needed.
         files = [
             line.split()[1] for line in _read_lines("/sys/fs/cgroup/memory.stat") if line.startswith("inactive_file ")
         ]
@@ -48,7 +48,7 @@ def measure_free_memory() -> float:
 
 
 def _measure_free_pages() -> list[float]:
-    """Measure free pages in bytes. macOS reports only all pages, and Windows neither."""
+    """Measure free pages in bytes. macOS reports only the number of all pages, and Windows reports neither."""
     for name in ("SC_AVPHYS_PAGES", "SC_PHYS_PAGES"):
         with suppress(AttributeError, OSError, ValueError):
             return [float(os.sysconf("SC_PAGE_SIZE") * os.sysconf(name))]
@@ -63,12 +63,12 @@ def _read_lines(path: str) -> list[str]:
 
 
 REGRET_COPIES = 3
-"""Copies of a regret at the peak: as simulated, rounded, and in the result."""
+"""The number of copies of a regret at the peak: simulated, rounded, and in the result."""
 
 
 def check_regret_memory(count: int) -> None:
-    """Refuse more regrets than fit into memory."""
-    check_memory(f"{count:,} regrets", 8.0 * REGRET_COPIES * count, "ask for fewer runs or values")
+    """Raise `InvalidRequest` if the regrets do not fit into memory."""
+    check_memory(f"{count:,} regrets", 8.0 * REGRET_COPIES * count, "use fewer runs or values")
 
 
 def allocate_regrets(*shape: int) -> FloatArray:

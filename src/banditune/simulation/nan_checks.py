@@ -1,9 +1,9 @@
 """Transforms code so that a comparison with NaN is an error.
 
 NaN is neither less nor greater than any number. A policy that searches the highest index with `index > highest` never
-picks an arm whose index is NaN: it always pulls the first one, without an error. So in policies with custom functions,
-both sides of <, <=, > and >=, and the arguments of `max`, `min` and `int`, are checked first. Plain Python and compiled
-code share the changed code. == and != are not changed. (The `int` of NaN is any number in compiled code, often 0.)
+selects an arm whose index is NaN, and may always pull the first arm, without an error. So in policies with custom
+functions, both sides of <, <=, > and >=, and the arguments of `max`, `min` and `int`, are checked. Plain Python and
+compiled code use the same changed code. == and != are not changed. (In compiled code, the `int` of NaN may be any number.)
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ CHECK_NAME = "_banditune_check_nan"
 
 
 CHECKED_CODE_ATTRIBUTE = "__nan_checked_code__"
-"""An attribute of functions: their code and the changed one. It is pickled with them for processes without their files."""
+"""An attribute of functions with their code and the changed code. Workers without the source files need it."""
 
 
 _FUTURE_FLAGS = annotations.compiler_flag
-"""A compiler flag that the source file may not show: `exec` and prompts set it from their caller."""
+"""A compiler flag that may not be in the source file, because `exec` and prompts inherit it from their caller."""
 
 
 _ORDER_OPERATORS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
 NAN_CHECKS = {"choose": reject_nan_in_choose, "update": reject_nan_in_update}
-"""The check of values, for each function of a policy that is checked."""
+"""The check of values for each checked function of a policy."""
 
 
 NAN_ERROR_FUNCTIONS = {NAN_IN_CHOOSE: "choose", NAN_IN_UPDATE: "update"}
-"""The function in which an error was raised, by its message."""
+"""The function in which an error was raised, by the message of the error."""
 
 
 def skip_arrays(check: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Make a check for plain Python, where code may compare whole arrays, too."""
+    """Make a check for plain Python, in which code may also compare whole arrays."""
     return lambda value: value if isinstance(value, np.ndarray) else check(value)
 
 
@@ -63,8 +63,8 @@ def add_nan_checks(function: types.FunctionType) -> types.CodeType | None:
 def _transform_code(code: types.CodeType, file: str) -> types.CodeType | None:
     """Compile the counterpart of some code with checks, from its file.
 
-    The whole file is compiled, so that names and closures are the same. Code that the plain file does not contain bit by
-    bit has another source.
+    The whole file is compiled, so that names and closures are the same. If the compiled file does not contain exactly this
+    code, the code has another source.
     """
     linecache.checkcache(file)
     try:

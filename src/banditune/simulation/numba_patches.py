@@ -28,7 +28,7 @@ OPTIMIZED_PREFIX = "banditune_optimised_"
 
 @lru_cache(maxsize=1)
 def defer_helper_compilation() -> bool:
-    """Patch Numba, once per process; returns whether that was possible."""
+    """Patch Numba once per process. Return whether this was possible."""
     try:
         codegen: Any = import_module("numba.core.codegen")
         cpu: Any = import_module("numba.core.cpu")

@@ -1,7 +1,7 @@
 """Checks custom problems and policies before their first run.
 
-Instances must depend on the seed alone. Rewards must be of the stated kind and have the stated means. A policy must start
-every run with the same memory. The problems and policies of this package have tests instead.
+Instances must depend only on the seed. Rewards must be of the stated kind and have the stated means. A policy must start
+every run with the same memory. Problems and policies of this package are tested instead.
 """
 
 from __future__ import annotations
@@ -36,33 +36,33 @@ SAMPLE_SIZE = 4
 
 
 SAMPLE_SECONDS = 0.1
-"""Seconds after which slow rewards are not checked any more."""
+"""The number of seconds after which checks of slow rewards end."""
 
 
 REMEMBERED_PROBLEMS = 64
-"""Number of problems that are remembered as correct."""
+"""The number of correct problems whose results are kept."""
 
 
 _passed: OrderedDict[tuple[Any, ...], MeanTestResult | None] = OrderedDict()
-"""Results of correct problems, by all that decides them. Each problem is checked once per process."""
+"""Results of correct problems, by a key of all that they depend on. Each problem is checked once per process."""
 
 
 def check_policy_and_problem(spec: SimulationSpec) -> None:
-    """Refuse a custom policy or problem that breaks its contract."""
+    """Raise an error if a custom policy or problem violates its contract."""
     check_start_writes_memory(spec)
     check_custom_problem(spec)
 
 
 def check_custom_problem(spec: SimulationSpec) -> MeanTestResult | None:
-    """Refuse a custom problem that breaks its contract; returns the test of its means, None without one."""
+    """Raise an error if a custom problem violates its contract. Return the test of its means, or None without one."""
     if find_own_code(spec.problem) is None:
         return None
     key = _make_key(spec)
     if key is None or key not in _passed:
         first, second = check_sampled_instances(spec.problem, spec.seed)
         check_drawn_rewards(spec, first)
-        # Realised regret, too, compares with the arm with the highest mean. Only realised regret allows means that change
-        # with the step, and these are not stated.
+        # Realised regret, too, compares with the arm with the highest mean. But it allows means that change with the step,
+        # which a problem does not state.
         steady = spec.regret == "expected" or not spec.problem.has_step_dependent_means
         result = check_stated_means(spec, first, second) if steady else None
         if key is None:
@@ -74,25 +74,25 @@ def check_custom_problem(spec: SimulationSpec) -> MeanTestResult | None:
 
 
 def _make_key(spec: SimulationSpec) -> tuple[Any, ...] | None:
-    """Make the key of a check: the code of rewards with all it reaches, and the first instances."""
+    """Make the key of a check: the code of rewards and all that it calls, and the first instances."""
     problem = spec.problem
     try:
         code = bind_function(problem.reward)[1]
     except InvalidRequest:
-        return None  # the simulation reports what is wrong with the code
+        return None  # the simulation reports the error in the code
     steady = problem.has_step_free_rewards and not problem.has_pull_dependent_means
     scenario = (problem.name, problem.rewards, spec.seed, spec.regret, None if steady else spec.horizon)
     return (*scenario, code, np.array(problem.options()).tobytes(), _draw_instance_block(problem, spec.seed, 0).digest)
 
 
 NAN_FILLS = (0x7FF85A5A5A5A5A5A, 0x7FFCA5A5A5A5A5A5)
-"""Two bit patterns of NaN: a number that keeps the first and then the second was not written."""
+"""Two bit patterns of NaN. A number that keeps first one and then the other was not written."""
 
 
 def check_start_writes_memory(spec: SimulationSpec) -> None:
-    """Refuse a custom policy whose `start` does not write all of its memory.
+    """Raise an error if `start` of a custom policy does not write all of its memory.
 
-    Runs start with zeros anyway. But zeros may be wrong there, and a deployed policy may be restored into used memory.
+    Before `start`, memory is zero. But zero may be a wrong value, and a deployed policy may be restored into used memory.
     """
     policy = spec.policy
     if policy.is_external or (is_package_code(policy.view) and is_package_code(policy.start)):
@@ -100,11 +100,11 @@ def check_start_writes_memory(spec: SimulationSpec) -> None:
     try:
         field = _find_unwritten_memory(spec)
     except Exception:
-        return  # the simulation reports what is wrong
+        return  # the simulation reports the error
     if field is not None:
         raise InvalidRequest(
-            f"`start` of the policy {policy.name!r} must give every number of its memory a value, so that no run depends "
-            f"on the one before it, but it leaves {field} as it was; set it there, if only to 0.0.",
+            f"`start` of the policy {policy.name!r} must set every number of its memory, so that no run depends on the "
+            f"previous one, but it does not set {field}; set it in `start`, for example to 0.0.",
             argument="policy",
             code="own-code",
         )
@@ -140,7 +140,7 @@ def _find_unwritten_memory(spec: SimulationSpec) -> str | None:
 
 
 def _list_state_arrays(state: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """List the arrays of a state, by their names; those of a record in it have the name of that record, too."""
+    """List the arrays of a state with their names. Arrays in a nested record have the record's name as a prefix."""
     fields = state if isinstance(state, tuple) else (state,)
     numbered = [f"{prefix or 'state'}[{position}]" for position in range(len(fields))]
     named = [f"{prefix}.{name}" if prefix else name for name in getattr(state, "_fields", ())]
@@ -152,12 +152,12 @@ def _list_state_arrays(state: Any, prefix: str = "") -> Iterator[tuple[str, Any]
 
 
 def check_sampled_instances(problem: Problem, seed: int) -> tuple[FloatArray, FloatArray]:
-    """Check that instances depend on the seed alone; returns the means of the first two blocks."""
+    """Check that instances depend only on the seed. Return the means of the first two blocks."""
     first, repeated, second = (_draw_instance_block(problem, seed, block) for block in (0, 0, 1))
     if first != repeated:
         raise InvalidRequest(
-            f"`sample(size, rng)` of the problem {problem.name!r} must draw from `rng` alone, but called twice with the "
-            "same one it drew other instances; use rng.random(...), rng.normal(...) and the like, and keep nothing between "
+            f"`sample(size, rng)` of the problem {problem.name!r} must draw only from `rng`, but two calls with the same "
+            "`rng` drew different instances; use methods such as rng.random(...), and keep nothing between "
             "calls.",
             argument="problem",
             code="own-code",
@@ -165,8 +165,8 @@ def check_sampled_instances(problem: Problem, seed: int) -> tuple[FloatArray, Fl
     if first == second and len(np.unique(first.means, axis=0)) == len(first.means):
         raise InvalidRequest(
             f"`sample(size, rng)` of the problem {problem.name!r} must draw from `rng`, but from two different ones it "
-            f"drew the same {len(first.means)} instances, so that no run would see others; use rng.random(...) and the "
-            "like, or table[rng.integers(len(table), size=size)] to draw from a table.",
+            f"drew the same {len(first.means)} instances, so that all runs would have the same ones; use methods such as "
+            "rng.random(...), or table[rng.integers(len(table), size=size)] to draw from a table.",
             argument="problem",
             code="own-code",
         )
@@ -175,7 +175,7 @@ def check_sampled_instances(problem: Problem, seed: int) -> tuple[FloatArray, Fl
 
 @dataclass(frozen=True)
 class _InstanceBlock:
-    """A block of instances, equal if all bits are. Of features, which may be large, only a digest is kept."""
+    """A block of instances. Two blocks are equal if all bits are. Features may be large, so only their digest is kept."""
 
     digest: str
     means: FloatArray = field(compare=False)
@@ -188,7 +188,7 @@ def _draw_instance_block(problem: Problem, seed: int, number: int) -> _InstanceB
 
 
 def check_drawn_rewards(spec: SimulationSpec, means: FloatArray) -> None:
-    """Draw a few rewards twice: they must depend on their stream alone and be of the stated kind."""
+    """Draw a few rewards twice. They must depend only on their stream and be of the stated kind."""
     problem = spec.problem
     description, holds = REWARD_KINDS.get(problem.rewards, ("", None))
     reward: Any = getattr(problem.reward, "py_func", problem.reward)
@@ -197,19 +197,19 @@ def check_drawn_rewards(spec: SimulationSpec, means: FloatArray) -> None:
         *(range(min(SAMPLE_SIZE, most)) for most in (len(means), problem.arms, spec.horizon))
     ):
         try:
-            # Plain Python warns of overflows; compiled code does not.
+            # Unlike compiled code, plain Python warns of overflows.
             with np.errstate(all="ignore"):
                 payoff, repeated = (
                     _draw_reward(reward, Instance(means[run], options), spec.seed, run, arm, pull) for _ in range(2)
                 )
         except Exception:
-            return  # the simulation reports what is wrong, with run and step
+            return  # the simulation reports the error, with run and step
         if not math.isfinite(payoff):
             continue
         if payoff != repeated:
             raise InvalidRequest(
-                f"`reward` of the problem {problem.name!r} must draw from `stream` alone, but called twice for one pull it "
-                f"paid {payoff:g} and {repeated:g}; use bt.kernel.uniform(stream), bt.kernel.normal(stream) and the like.",
+                f"`reward` of the problem {problem.name!r} must draw only from `stream`, but two calls for one pull "
+                f"returned {payoff:g} and {repeated:g}; use functions such as bt.kernel.uniform(stream).",
                 argument="problem",
                 code="own-code",
             )
@@ -220,7 +220,7 @@ def check_drawn_rewards(spec: SimulationSpec, means: FloatArray) -> None:
 
 
 def _draw_reward(reward: Any, instance: Instance, seed: int, run: int, arm: int, pull: int) -> float:
-    """Draw one reward, at the first step at which an arm can have had this many pulls."""
+    """Draw one reward, at the first step at which an arm can have this number of pulls."""
     stream = Stream(*compute_instance_key(seed, run), np.array([0, 0, 0, REWARD_STREAM]))  # type: ignore[call-arg, no-untyped-call]
     seek(stream, arm, pull)  # type: ignore[no-untyped-call]
     return float(reward(instance, arm, pull, pull, stream))

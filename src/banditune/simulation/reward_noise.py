@@ -19,7 +19,7 @@ def measure_reward_noise(problem: Problem, count: int, horizon: int | None = Non
     """Measure the standard deviation of `count` rewards around their means, in plain Python, without a compiler.
 
     They are drawn on the first instances in turn, with random arms and pulls from 0 on. If rewards depend on the step,
-    steps are random ones below the horizon; without a horizon, as if all earlier pulls were of the same arm.
+    steps are random numbers below the horizon. Without a horizon, all earlier pulls are assumed to be of the same arm.
     """
     check_instance_memory(problem)
     means = draw_instances(problem, 0, 0).means

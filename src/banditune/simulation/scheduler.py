@@ -20,11 +20,11 @@ from banditune.simulation.memory import allocate_regrets
 from banditune.simulation.spec import SimulationSpec, describe_spec
 
 CHUNKS_PER_WORKER = 4
-"""Chunks in flight for each worker."""
+"""The number of chunks in flight for each worker."""
 
 
 MAX_TRIES = 3
-"""A chunk that lost its worker this many times is not tried again."""
+"""The number of lost workers after which a chunk is not submitted again."""
 
 
 def simulate_rows_on_cpu(
@@ -56,7 +56,7 @@ def run_tasks(
     progress: Callable[[int], None] | None = None,
     done: Callable[[SimulationTask, range], None] | None = None,
 ) -> None:
-    """Run tasks of which all rows use the shortcut or none does: first those by the shortcut, then those step by step."""
+    """Run tasks, first those whose rows use the shortcut, then the others. All rows of a task are of one kind."""
     fast = select_shortcut_rows(spec, np.array([task.params[0] for task in tasks]))
     for shortcut in (True, False):
         selected = [task for is_fast, task in zip(fast, tasks, strict=True) if is_fast == shortcut]
@@ -83,15 +83,15 @@ def run_alike_tasks(
     progress: Callable[[int], None] | None = None,
     done: Callable[[SimulationTask, range], None] | None = None,
 ) -> None:
-    """Run the tasks of one spec on an executor. Some chunks are in flight, and lost chunks are submitted again.
+    """Run the tasks of one spec on an executor. Several chunks are in flight, and lost chunks are submitted again.
 
-    `done(task, runs)` is called in the calling thread when regrets have arrived: runs of a task, in any order.
+    `done(task, runs)` is called in the calling thread for each finished chunk, in any order.
     """
     sizer = ChunkSizer(spec, executor, len(tasks))
     remaining = sizer.cut_chunks(tasks)
     in_flight: dict[int, PendingChunk] = {}
     failures: dict[int, tuple[PendingChunk, FloatArray]] = {}
-    # After an error or Ctrl-C the rest is not needed: the session ends with its `with`.
+    # After an error or Ctrl-C, the `with` statement cancels all other chunks.
     with executor.open_session(spec) as session:
         while True:
             while (
@@ -101,7 +101,7 @@ def run_alike_tasks(
             ):
                 in_flight[flight.ticket] = flight
                 session.submit(flight.ticket, flight.chunk)
-            # Of several failures the first in order is reported, whichever arrived first.
+            # Of several failures, the one with the lowest ticket is reported, not the one that arrived first.
             if not in_flight or (failures and min(in_flight) > min(failures)):
                 break
             ticket, outcome = session.wait_for_result()
@@ -126,12 +126,12 @@ def run_alike_tasks(
 def resubmit_chunk(
     spec: SimulationSpec, flight: PendingChunk, lost_chunk: LostChunk, session: ExecutorSession
 ) -> PendingChunk:
-    """Submit a lost chunk again, unless it was lost too often and may be the reason."""
+    """Submit a lost chunk again. Raise `WorkerLost` if it was lost too often, because it may be the cause."""
     flight = flight._replace(losses=flight.losses + lost_chunk.losses)
     runs = flight.chunk.runs
     if flight.losses >= MAX_TRIES:
         raise WorkerLost(
-            f"a worker must live until its chunk is done, but runs {runs.start} to {runs.stop - 1} of "
+            f"a worker must run until its chunk is done, but runs {runs.start} to {runs.stop - 1} of "
             f"{describe_spec(spec)} with parameters {flight.chunk.params.tolist()[:3]} lost their worker {flight.losses} "
             f"times (at last: {lost_chunk.reason}); "
             "check whether it has enough memory, and whether these runs crash it."
@@ -144,7 +144,7 @@ def raise_failure(spec: SimulationSpec, flight: PendingChunk, failure: FloatArra
     """Raise an error that explains why a kernel stopped."""
     task, runs = flight.task, flight.chunk.runs
     if failure[0] == loop.UNLOCATED_INVALID_REWARD:
-        # The plain loop finds the step. If it does not fail, the step is left out.
+        # The plain loop finds the step. If it does not fail, the message has no step.
         row, run = int(failure[3]), runs.start + int(failure[4])
         plain = replace(spec, use_shortcut=False)
         simulate_rows_on_cpu(

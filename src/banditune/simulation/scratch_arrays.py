@@ -1,4 +1,4 @@
-"""Scratch arrays of a policy's `choose`: floats behind its memory, which are 0 whenever `choose` begins."""
+"""Scratch arrays of a policy's `choose`: floats behind its memory, which are 0 at every call of `choose`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def fill_choose_slots(policy: Policy) -> dict[str, Callable[..., Any]]:
 
 @scalar
 def keep_floats(floats, setting):
-    """The memory, and no scratch arrays."""
+    """Return the memory, and no scratch arrays."""
     return floats, ()
 
 
@@ -43,7 +43,7 @@ def select_arm_without_scratch(state, scratch, setting, step, params, stream):
 
 @scalar
 def select_arm_with_scratch(state, scratch, setting, step, params, stream):
-    """Call `choose` with its scratch arrays, and clear them, so that no number is carried to the next step."""
+    """Call `choose` with its scratch arrays, and clear them, so that they are 0 at the next step."""
     arm = choose(state, setting, step, params, stream, scratch)
     for array in scratch:
         for position in range(len(array)):
@@ -52,7 +52,7 @@ def select_arm_with_scratch(state, scratch, setting, step, params, stream):
 
 
 def make_splitter(scratch: Mapping[str, ScratchShape]) -> Callable[..., Any]:
-    """Make the scalar function that splits floats into the memory and a record of scratch arrays, the last floats."""
+    """Make the scalar function that splits floats into the memory and, behind it, a record of scratch arrays."""
     record = namedtuple("Scratch", scratch)  # type: ignore[misc]
     shapes = tuple(scratch.values())
     count_floats, slice_arrays = _make_counter(shapes), _make_slicer(shapes)

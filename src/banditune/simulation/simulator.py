@@ -30,7 +30,7 @@ from banditune.simulation.problem_checks import check_policy_and_problem
 from banditune.simulation.spec import SimulationSpec, describe_spec
 
 NO_STOP_SIGNAL = np.zeros(1, np.int64)
-"""A stop flag that is never set. (Not read-only: kernels are compiled for flags that can be set.)"""
+"""A stop flag that is never set. It is writable, because kernels are compiled for writable flags."""
 
 
 PULLS_POSITION = 13
@@ -50,11 +50,11 @@ class Simulator:
         self._compile_kernel()
 
     def _load_kernel(self) -> tuple[Callable[..., Any], int, int]:
-        """Load the kernel, with the floats and integers that a run needs."""
+        """Load the kernel, with the numbers of floats and integers that a run needs."""
         return select_kernel(self.spec)
 
     def _compile_kernel(self) -> None:
-        """Compile now, so that an error names the policy and no thread compiles twice."""
+        """Compile now. An error then names the policy, and no thread compiles a second time."""
         arms, dims, width = self.spec.problem.arms, self.spec.problem.dims, max(1, len(self.spec.policy.parameters))
         sample = Chunk(copy_read_only(np.zeros((1, width))), 0, range(1))
         means, features = copy_read_only(np.zeros((1, arms))), copy_read_only(np.zeros((1, dims, arms)))

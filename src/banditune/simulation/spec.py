@@ -1,4 +1,4 @@
-"""The specification of a simulation: all that decides the regrets of a run, except its number."""
+"""The specification of a simulation. Together with its number, it determines the regrets of a run."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from banditune.core.policy import FROM_PROBLEM, Policy
 from banditune.core.problem import Problem
 
 STREAM_VERSION = 1
-"""Part of every key of a store: raised when the same seed draws other instances, rewards or policy numbers."""
+"""A part of every key of a store. It is increased when the same seed gives other instances, rewards or policy numbers."""
 
 
 @dataclass(frozen=True)
 class SimulationSpec:
-    """All that decides the regrets of a run, except its number.
+    """The specification of a simulation. Together with its number, it determines the regrets of a run.
 
     `textbook_policy` is the policy with its textbook options, if these differ. `option_sources` are pairs of an option
-    that was taken from the problem, and a text that says how. `ranges` are the requested search ranges: names of
-    parameters with both ends. None of these changes a regret.
+    that was taken from the problem, and a description of how. `ranges` are the requested search ranges: names of
+    parameters with both ends. None of these three changes a regret.
     """
 
     policy: Policy
@@ -66,7 +66,7 @@ class SimulationSpec:
 
 
 def check_options_resolved(policy: Policy) -> None:
-    """Refuse a policy with options that must be taken from a problem, if there is none."""
+    """Raise `InvalidRequest` if options of a policy must be taken from a problem, because there is none."""
     missing = list_options_from_problem(policy)
     if missing:
         example = ", ".join(f"{name}=..." for name in missing)

@@ -1,1 +1,1 @@
-"""Stores: SQLite files that keep regrets, so that no run is simulated twice."""
+"""Stores: SQLite files with regrets, so that no run is simulated twice."""

@@ -1,4 +1,4 @@
-"""Collects what results depend on besides their arguments: package versions and the Python code that draws instances."""
+"""Collects the dependencies of results besides arguments: package versions, and the Python code that draws instances."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ def collect_versions(device: str = "cpu") -> dict[str, str]:
 
 
 def digest_numbers(options: Any) -> str:
-    """Digest options as scalar code reads them."""
+    """Digest options in the form in which scalar code reads them."""
     table = freeze_options(options)
     return digest_bytes(f"{table.dtype.str}{table.shape}".encode() + np.ascontiguousarray(table).tobytes())
 
 
 def digest_sampling_code(problem: Problem) -> str:
-    """Digest the Python code that draws instances and all it reaches: custom methods, helpers, numbers.
+    """Digest the Python code that draws instances, and all that it uses: custom methods, helpers, numbers.
 
-    That is `sample`, and `sample_keyed` if instances are functions of their keys. The package's own `sample_keyed` is
-    left out, because the first instances identify it. Code of the standard library and of installed packages counts by
-    its name only.
+    This code is `sample`, and `sample_keyed` if instances are functions of their keys. The `sample_keyed` of this package
+    is left out, because the first instances identify it. Of code of the standard library and of installed packages, only
+    names are included.
     """
     reached = _CodeCollector(problem)
     reached.collect("sample", type(problem).sample)
@@ -51,7 +51,7 @@ def digest_sampling_code(problem: Problem) -> str:
 
 
 class _CodeCollector:
-    """Follows the Python code that a problem's methods reach, each function once. `lines` has a line for each name."""
+    """Collects the functions and values that a problem's methods use. `lines` has a line for each name."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -88,7 +88,7 @@ class _CodeCollector:
                     self.collect(f"{global_name}.{chain}", value)
             elif global_name in scope:
                 self.collect(global_name, scope[global_name])
-        # Methods and fields of the problem, and what they override: any attribute of that name counts.
+        # Methods and fields of the problem and of its base classes. Every attribute of that name is included.
         holders = [getattr(self.problem, "__dict__", {}), *(vars(kind) for kind in type(self.problem).__mro__[:-1])]
         for attribute in _collect_attributes(function.__code__):
             for holder in holders:
@@ -111,7 +111,7 @@ def _unwrap_function(value: Any) -> Any:
 
 
 def _format_constant(value: Any) -> str:
-    """Format numbers, strings and tuples of them. Others give their type only, because their text may hold an address."""
+    """Format numbers, strings and tuples of them. For other objects, return the type: their text may have an address."""
     if isinstance(value, tuple):
         return f"({', '.join(map(_format_constant, value))})"
     is_plain = value is None or isinstance(value, bool | int | float | str | np.generic)

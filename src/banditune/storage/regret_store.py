@@ -1,4 +1,4 @@
-"""A store: one SQLite file that keeps every regret of a study under the key of its simulation.
+"""A store: one SQLite file with all regrets of studies, by the key of their simulation.
 
 docs/how-to/store.md describes the file.
 """
@@ -38,19 +38,19 @@ from banditune.storage.store_layout import (
 
 
 class RegretStore:
-    """An open store. Use it in one thread, and close it."""
+    """An open store. It must be used by one thread, and closed."""
 
     def __init__(self, path: str | Path, *, read_only: bool = False) -> None:
         self.path = _check_path(path)
         self.numbers: dict[tuple[bytes, bytes, int], int] = {}
-        """Numbers of series by their keys, for series that this process wrote to."""
+        """The numbers of series by their keys, for series to which this process wrote."""
         self.resolved_path = self.path.resolve()  # remains right if the working folder changes
         self.file: tuple[int, int] | None = None
         with self.translate_errors():
             self.connection = self._open_for_reading() if read_only else self._open_for_writing()
 
     def close(self) -> None:
-        """Close the file; SQLite then removes the two files beside it."""
+        """Close the file. SQLite then removes its two temporary files."""
         with self.translate_errors():
             self.connection.close()
 
@@ -65,8 +65,7 @@ class RegretStore:
     def _open_for_reading(self) -> sqlite3.Connection:
         if not self.path.is_file():
             raise StoreError(f"the store {str(self.path)!r} must be a file, but there is none.")
-        # SQLite needs two files beside this one. If they cannot be written, a file without them can still be read, as
-        # immutable.
+        # SQLite needs two temporary files beside this one. If they cannot be written, the file can be read as immutable.
         lonely = not self.path.with_name(self.path.name + "-wal").exists()
         modes = ["rw", "ro", *(["ro&immutable=1"] if lonely else [])]
         for mode in modes:
@@ -89,7 +88,7 @@ class RegretStore:
             raise StoreError(f"the store {str(self.path)!r} must be writable, but it is read-only; use a copy of it.")
         connection = self._connect("rwc")
         try:
-            self.file = self.file or self._read_file_id()  # SQLite has created it by now
+            self.file = self.file or self._read_file_id()  # at this point SQLite has created the file
             connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
             if self._identify_file(connection) == "empty":
                 self._execute_with_retries(connection, "PRAGMA journal_mode = WAL")
@@ -99,7 +98,7 @@ class RegretStore:
                             connection.execute(statement)
                         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                         connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
-            # What a killed process wrote is in the WAL. Only after a power cut the last moments may be missing.
+            # Writes of a killed process are in the WAL. Only a power failure may lose the last ones.
             connection.execute("PRAGMA synchronous = NORMAL")
             self._check_not_moved("opens it")
         except BaseException:
@@ -115,7 +114,7 @@ class RegretStore:
         return connection
 
     def _check_header(self) -> None:
-        """Refuse short files, which SQLite takes for empty ones and would overwrite."""
+        """Raise an error for short files, because SQLite treats them as empty and would overwrite them."""
         if not self.path.is_file() or not 0 < self.path.stat().st_size < SMALLEST_DATABASE:
             return
         head = read_beginning(self.path)
@@ -136,8 +135,8 @@ class RegretStore:
                 time.sleep(0.01)
 
     def _identify_file(self, connection: sqlite3.Connection) -> str:
-        """Return "store" or "empty"; any other file is refused, and not touched."""
-        # In one transaction: else another process may create the store between two reads.
+        """Return "store" or "empty". Raise an error for any other file, which is not changed."""
+        # This is one transaction, because another process may create the store between two reads.
         with nullcontext() if connection.in_transaction else begin_read(connection):
             (mark,), (version,) = (
                 connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
@@ -167,16 +166,16 @@ class RegretStore:
         return status.st_dev, status.st_ino
 
     def _check_not_moved(self, what: str) -> None:
-        """Refuse a file that was moved or removed: writes to it would be lost, and SQLite does not report that."""
+        """Raise an error if the file was moved or removed: writes would be lost, and SQLite does not report this."""
         if self.file is None or self._read_file_id() != self.file:
             raise StoreError(
-                f"the store {str(self.path)!r} must stay where it is while a study {what}, but it was removed, moved or "
-                "replaced; put it back if it was moved, and start the study again."
+                f"the store {str(self.path)!r} must not be moved while a study {what}, but it was removed, moved or "
+                "replaced; move it back if it was moved, and start the study again."
             )
 
     @contextmanager
     def translate_errors(self) -> Iterator[None]:
-        """SQLite's complaints as sentences; a file that cannot be opened is a store that cannot be used."""
+        """Translate errors of SQLite to `StoreError`."""
         try:
             yield
         except InvalidRequest as error:
@@ -187,7 +186,7 @@ class RegretStore:
     def _explain_error(self, error: Exception) -> str:
         message, name = str(error), repr(str(self.path))
         if "not a database" in message:
-            return f"the file {name} must be a store, but it is no SQLite file, or its beginning is damaged."
+            return f"the file {name} must be a store, but it is not an SQLite file, or its beginning is damaged."
         if "locked" in message or "busy" in message:
             return (
                 f"the store {name} must be free to write, but another process held it for {LOCK_TIMEOUT:.0f} s; "
@@ -201,14 +200,14 @@ class RegretStore:
 
     def _describe_damage(self, what: str) -> str:
         return (
-            f"the store {str(self.path)!r} must be as it was written, but it is damaged: {what}; use a copy of it, or "
-            "move it away and start a new one."
+            f"the store {str(self.path)!r} must be unchanged, but it is damaged: {what}; use a copy of it, or move it to "
+            "another place and start a new one."
         )
 
     # Used by studies
 
     def fill_stored(self, series: StoredSeries, runs: range, out: FloatArray) -> list[range]:
-        """Copy stored regrets to `out`, an array (runs, steps); returns the missing runs."""
+        """Copy stored regrets to `out`, an array (runs, steps). Return the missing runs."""
         missing = np.ones(len(runs), np.bool_)
         arguments = (
             runs.start // BLOCK_SIZE * BLOCK_SIZE,
@@ -238,7 +237,7 @@ class RegretStore:
                         checksum = block.series.compute_checksum(first, len(regrets), content)
                         self.connection.execute(UPSERT_BLOCK, (number, first, len(regrets), checksum, content))
         except BaseException:
-            self.numbers.clear()  # numbers of this transaction are gone
+            self.numbers.clear()  # numbers of the failed transaction are not valid
             raise
 
     def _register_series(self, series: StoredSeries) -> int:
@@ -256,17 +255,17 @@ class RegretStore:
         return self.numbers[key]
 
     def _fetch_id(self, query: str, *key: Any) -> int:
-        """Fetch the number of a row that was just written."""
+        """Fetch the number of a row that was written before."""
         row = self.connection.execute(query, key).fetchone()
         if row is None or not isinstance(row[0], int):
-            raise StoreError(self._describe_damage("its indices do not fit its tables"))
+            raise StoreError(self._describe_damage("its indices and its tables differ"))
         return row[0]
 
     def _decode_block(self, series: StoredSeries, first: Any, count: Any, checksum: Any, content: Any) -> Float32Array:
-        """Decode a block, after a check that it was written for this series and these runs."""
+        """Check that a block was written for this series and these runs, and decode it."""
         fits = isinstance(first, int) and isinstance(count, int) and isinstance(content, bytes)
         if not fits or len(content) != 4 * count * series.setup.steps or abs(first) >= 2**62:
-            raise StoreError(self._describe_damage(f"the block of run {first} has another size than it says"))
+            raise StoreError(self._describe_damage(f"the block of run {first} has another size than stated"))
         if series.compute_checksum(first, count, content) != checksum:
             raise StoreError(self._describe_damage(f"the checksum of the block of run {first} is wrong"))
         return np.frombuffer(content, "<f4").reshape(count, series.setup.steps)
@@ -308,13 +307,13 @@ class RegretStore:
         return series
 
     def read_regrets(self, number: int, series: StoredSeries) -> tuple[IntArray, Float32Array]:
-        """Read all regrets of a series, an array (runs, steps), and the numbers of their runs: in order, each once."""
+        """Read all regrets of a series, an array (runs, steps), and the numbers of their runs, in order."""
         query = "SELECT first, count, checksum, regrets FROM blocks WHERE series = ? ORDER BY first"
         runs, parts, end = [], [], -1
         with self.translate_errors():
             for first, count, checksum, content in self.connection.execute(query, (number,)):
                 part = self._decode_block(series, first, count, checksum, content)
-                # Two processes may have cut the same runs in different ways.
+                # Two processes may have divided the same runs into different blocks.
                 old = min(max(0, end - first), count)
                 runs.append(np.arange(first + old, first + count))
                 parts.append(part[old:])
@@ -324,14 +323,14 @@ class RegretStore:
         return np.concatenate(runs), np.concatenate(parts)
 
     def count_contents(self) -> dict[int, tuple[int, int, int]]:
-        """Count series, runs and blocks of each setup; a run that is stored twice counts twice."""
+        """Count series, runs and blocks of each setup. A run in two blocks is counted twice."""
         query = """SELECT setup, count(DISTINCT series.id), sum(count), count(*) FROM series
                    JOIN blocks ON series = series.id GROUP BY setup"""
         with self.translate_errors():
             return {setup: (series, runs, blocks) for setup, series, runs, blocks in self.connection.execute(query)}
 
     def verify(self) -> dict[str, int]:
-        """Check every page and every number; returns counts of the contents."""
+        """Check every page and every number. Return counts of the contents."""
         series = self.read_series()
         blocks = regrets = 0
         with self.translate_errors():
@@ -350,18 +349,18 @@ class RegretStore:
 
 @contextmanager
 def begin_read(connection: sqlite3.Connection) -> Iterator[None]:
-    """Open a transaction that only reads: all of it sees the same file."""
+    """Open a transaction that only reads, so that all its reads have the same version of the file."""
     connection.execute("BEGIN")
     try:
         yield
     finally:
-        if connection.in_transaction:  # SQLite rolls back by itself if it cannot read
+        if connection.in_transaction:  # if SQLite cannot read, it has already rolled back
             connection.execute("ROLLBACK")
 
 
 @contextmanager
 def begin_write(connection: sqlite3.Connection) -> Iterator[None]:
-    """Open a transaction that writes all or none; waits for other writers first."""
+    """Open a transaction that writes all or nothing. It waits for other writers first."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield

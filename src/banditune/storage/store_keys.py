@@ -1,4 +1,4 @@
-"""Builds the key of a simulation: all that must agree before a stored regret is used again."""
+"""Builds the key of a simulation. A stored regret is used again only if all parts of its key are equal."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from banditune.simulation.spec import STREAM_VERSION, SimulationSpec
 from banditune.storage.provenance import digest_bytes, digest_numbers, digest_sampling_code
 
 SCALAR_FUNCTIONS = ("view", "start", "choose", "update")
-"""The functions of a policy. They count even if a shortcut replaces them."""
+"""The functions of a policy. They are in the key even if a shortcut replaces them."""
 
 
 MAX_OPTION_LENGTH = 10_000
-"""Characters up to which an option is stored as it is."""
+"""The largest number of characters of an option that is stored unchanged."""
 
 
 def find_row_dtype(spec: SimulationSpec, row: FloatArray) -> str | None:
@@ -38,7 +38,7 @@ def find_row_dtype(spec: SimulationSpec, row: FloatArray) -> str | None:
 
 
 def build_key(spec: SimulationSpec, row_dtype: str | None = None) -> dict[str, Any]:
-    """Build the key: all that decides regrets, except for parameters, runs and the noise stream of a row."""
+    """Build the key: all that determines regrets, except for parameters, runs and the noise stream of a row."""
     return {
         "stream": STREAM_VERSION,
         "policy": _shorten_options(describe(spec.policy)),
@@ -60,7 +60,7 @@ def build_key(spec: SimulationSpec, row_dtype: str | None = None) -> dict[str, A
 
 
 def _shorten_options(record: dict[str, Any]) -> dict[str, Any]:
-    """Replace long options (features of many arms) by their size and a digest. Custom code counts by its digest."""
+    """Replace long options, such as features of many arms, by their size and a digest. Custom code has its own digest."""
     shortened = {}
     for name, value in record.items():
         if name == OWN_CODE_KEY:
@@ -85,7 +85,7 @@ def serialize_key(record: dict[str, Any]) -> str:
 
 
 def _describe_code(spec: SimulationSpec, row_dtype: str | None) -> dict[str, Any]:
-    """Describe how a spec is simulated: shortcut, float type and digests of the scalar code."""
+    """Describe the simulation of a spec: shortcut, float type and digests of the scalar code."""
     shortcut = select_shortcut(spec.policy, spec.problem) if spec.use_shortcut else None
     name = shortcut.name if shortcut else "none"
     slots, dtype = fill_slots(spec)[0], "float64"
@@ -95,9 +95,9 @@ def _describe_code(spec: SimulationSpec, row_dtype: str | None) -> dict[str, Any
         plan = plan_launch(spec, row_dtype)
         slots, dtype = plan.slots, np.dtype(plan.slots["dtype"]).name
         name = "warp version" if plan.threads_per_run > 1 else name
-    # The loop itself is not part of the key. If it changes the numbers, STREAM_VERSION is raised.
+    # The loop itself is not part of the key. If a change of it changes numbers, STREAM_VERSION is increased.
     functions = {name: getattr(spec.policy, name) for name in SCALAR_FUNCTIONS}
-    others = {slot: filling for slot, filling in slots.items() if isinstance(slot, str) and slot != "play_run"}
+    others = {slot: filling for slot, filling in slots.items() if isinstance(slot, str) and slot != "simulate_run"}
     code = {
         slot: bind_function(filling, slots)[1]
         for slot, filling in {**functions, **others}.items()
@@ -107,12 +107,12 @@ def _describe_code(spec: SimulationSpec, row_dtype: str | None) -> dict[str, Any
 
 
 def _digest_first_instances(spec: SimulationSpec) -> str:
-    """Digest the first block of instances. It reveals what no digest of code does, such as files that `sample` reads."""
+    """Digest the first block of instances. Unlike digests of code, it depends on files that `sample` reads."""
     first, second = (_digest_block(spec) for _ in range(2))
     if first != second:
         raise InvalidRequest(
-            f"`sample(size, rng)` of the problem {spec.problem.name!r} must draw from `rng` alone, but it drew other "
-            "instances from the same generator; stored regrets could not be used again.",
+            f"`sample(size, rng)` of the problem {spec.problem.name!r} must draw only from `rng`, but it drew different "
+            "instances from equal generators; stored regrets could not be used again.",
             argument="problem",
             code="own-code",
         )

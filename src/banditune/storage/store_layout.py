@@ -1,4 +1,4 @@
-"""The layout of a store: SQL statements, the records of setups, series and blocks, and how runs are cut into blocks."""
+"""The layout of a store: SQL statements, the records of setups, series and blocks, and the division of runs into blocks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Float32Array = NDArray[np.float32]
 
 
 FORMAT_VERSION = 1
-"""The version of the tables; a file with a higher one is refused."""
+"""The version of the tables. A file with a higher one cannot be read."""
 
 
 APPLICATION_ID = int.from_bytes(b"bndt", "big")
@@ -25,11 +25,12 @@ APPLICATION_ID = int.from_bytes(b"bndt", "big")
 
 
 LOCK_TIMEOUT = 60.0
-"""Seconds to wait for another process that writes."""
+"""The number of seconds to wait for another process that writes."""
 
 
 PAGE_BYTES = 16384
-"""Bytes in a page of the file. Fifteen whole blocks fill one; a quarter of pages of 4,096 bytes would be empty."""
+"""The number of bytes in a page of the file. Fifteen complete blocks fill one; in pages of 4,096 bytes, a quarter would be
+empty."""
 
 
 CREATE_TABLES = {
@@ -56,7 +57,7 @@ WHERE excluded.count > count
 
 
 class StoredSetup(NamedTuple):
-    """What regrets depend on: the text of a key, its digest, and the number of checkpoints.
+    """A setup: the text of a key, its digest, and the number of checkpoints.
 
     `versions` are the package versions of the first writer. They are not part of the key.
     """
@@ -82,7 +83,7 @@ class StoredSeries(NamedTuple):
     noise_stream: int
 
     def compute_checksum(self, first: int, count: int, regrets: bytes) -> int:
-        """Compute a checksum over the numbers and their key, so that a block in a wrong place is detected, too."""
+        """Compute a checksum of the numbers and their key, so that a block in a wrong place is detected, too."""
         position = np.array([self.noise_stream, first, count], "<i8").tobytes()
         return zlib.crc32(regrets, zlib.crc32(self.setup.digest + self.params + position))
 
@@ -102,6 +103,6 @@ def cut_at_blocks(first: int, regrets: Float32Array) -> Iterator[tuple[int, Floa
 
 
 def find_ranges(mask: NDArray[np.bool_], start: int) -> list[range]:
-    """Find the chosen runs, counted from `start`, as ranges."""
+    """Convert a mask of runs, whose first run is `start`, to ranges."""
     edges = np.flatnonzero(np.diff(mask, prepend=False, append=False))
     return [range(start + int(a), start + int(b)) for a, b in edges.reshape(-1, 2)]

@@ -1,4 +1,4 @@
-"""Writes what a store holds as tables: an overview, a summary, and all regrets as CSV or Parquet."""
+"""Writes the content of a store as tables: an overview, a summary, and all regrets as CSV or Parquet."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from banditune.storage.regret_store import RegretStore
 from banditune.storage.store_layout import Float32Array, StoredSeries, StoredSetup
 
 QUANTILE_PERCENTS = (5, 25, 50, 75, 95, 99)
-"""Quantiles of a summary, in percent."""
+"""The levels of the quantiles of a summary, in percent."""
 
 
 QUANTILE_LEVELS = np.array(QUANTILE_PERCENTS) / 100
@@ -63,7 +63,7 @@ REGRET_COLUMNS = ("setup", "params", "noise_stream", "run", "step", "regret")
 
 
 LINES_PER_WRITE = 1 << 16
-"""Lines of a table that are written at a time."""
+"""The number of lines of a table that are written at once."""
 
 
 TABLE_FORMATS = (".csv", ".parquet")
@@ -80,7 +80,7 @@ def read_overview(path: str | Path) -> dict[str, Any]:
 
 
 def verify_store(path: str | Path) -> dict[str, Any]:
-    """Check every number of a store; returns counts of its contents."""
+    """Check every number of a store. Return counts of its contents."""
     with RegretStore(path, read_only=True) as store:
         return {"file": str(path), **store.verify()}
 
@@ -109,7 +109,7 @@ def export_store(path: str | Path, to: str | Path, *, all_regrets: bool = True) 
 
 
 def check_table_format(to: str | Path) -> None:
-    """Refuse a file that cannot be written, before the work."""
+    """Raise an error, before the work, if a file cannot be written."""
     check_writable(to)
     suffix = Path(to).suffix.lower()
     if suffix not in TABLE_FORMATS:
@@ -154,7 +154,7 @@ def _describe_setup(number: int, setup: StoredSetup) -> dict[str, Any]:
 
 
 def _format_versions(text: str) -> str:
-    """Format the versions of the first writer. No checksum covers them; damaged ones give an empty text."""
+    """Format the versions of the first writer. They have no checksum; the text is empty if they are damaged."""
     try:
         return ", ".join(f"{name} {version}" for name, version in json.loads(text).items())
     except (ValueError, TypeError, AttributeError):
@@ -206,7 +206,7 @@ def _summarize_sample(sample: FloatArray) -> dict[str, Any]:
 
 
 def _compute_quantiles(ordered: FloatArray) -> FloatArray:
-    """Compute the quantiles of `QUANTILE_PERCENTS` as `np.percentile` does, ten times as fast on short samples."""
+    """Compute the quantiles of `QUANTILE_PERCENTS` like `np.percentile`, ten times as fast for short samples."""
     positions = (len(ordered) - 1) * QUANTILE_LEVELS
     below = positions.astype(np.int64)
     share = positions - below
@@ -238,7 +238,7 @@ def _write_regrets_csv(store: RegretStore) -> Iterator[bytes]:
 
 
 def _collect_columns(store: RegretStore) -> dict[str, Any]:
-    """Collect all regrets as columns; each text is kept once."""
+    """Collect all regrets as columns. Each distinct text is kept once."""
     import pandas
 
     parts = [(fields, series, runs, regrets) for fields, series, runs, regrets in _iterate_series(store)]

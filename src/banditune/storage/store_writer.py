@@ -1,4 +1,4 @@
-"""Writes regrets to a store while they are computed, in whole blocks where possible."""
+"""Writes regrets to a store while they are computed, in complete blocks if possible."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ RunsCallback = Callable[[int], None]
 
 
 MAX_WAIT_SECONDS = 1.0
-"""Seconds after which regrets are stored even if their block is not complete."""
+"""The number of seconds after which regrets are stored even if their block is not complete."""
 
 
 WRITE_INTERVAL_SECONDS = 0.05
-"""Seconds between two writes, so that a study of many short tasks does not spend its time on writes."""
+"""The fewest seconds between two writes. It limits the time of writes in a study of many short tasks."""
 
 
 class PendingRow(NamedTuple):
@@ -64,7 +64,7 @@ class StoreWriter:
         self.last = time.monotonic()
 
     def add_finished(self, task: SimulationTask, finished: range) -> None:
-        """Record finished runs of a task; write complete blocks, or all if they waited long."""
+        """Record finished runs of a task. Write complete blocks, and after some time all others."""
         self.remaining -= len(finished)
         for block, runs in split_by_block(finished):
             key = id(task), block
@@ -117,7 +117,7 @@ def round_to_float32(spec: SimulationSpec, regrets: FloatArray) -> FloatArray:
 
 
 def convert_to_float32(spec: SimulationSpec, regrets: FloatArray) -> Float32Array:
-    """Convert regrets to float32. Its seven digits are far more than the sampling error leaves."""
+    """Convert regrets to float32. The rounding error of seven digits is far below the sampling error."""
     with np.errstate(over="ignore"):
         rounded = regrets.astype(np.float32)
     if not np.isfinite(rounded).all():

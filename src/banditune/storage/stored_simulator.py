@@ -1,4 +1,4 @@
-"""Simulates with or without a store: stored runs are not simulated again."""
+"""Simulates with or without a store. Stored runs are not simulated again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from banditune.storage.store_writer import PendingRow, RunsCallback, StoreWriter
 
 
 class StoredSimulator:
-    """Simulates specs, and reads from a store the regrets that it has. Regrets are rounded to float32, as they are stored.
+    """Simulates specs, except for regrets that are in a store. Regrets are rounded to float32, as in a store.
 
     With `exact` they are not rounded, unless there is a store.
     """
@@ -112,7 +112,7 @@ class StoredSimulator:
         tasks = list(group_rows(pending, params, 0, shared=False))
         writer = StoreWriter(self.store, spec, tasks)
         if spec.device == "gpu" and tasks:
-            # As without a store: all rows on all instances, which takes a GPU no longer.
+            # As without a store, a GPU simulates all rows on all instances, because this takes no longer.
             rows_of_regrets = simulate_rows_separately(spec, params, sizes, first)
             for task in writer.tasks:
                 runs = ranges[task.first_row]
@@ -155,7 +155,7 @@ class StoredSimulator:
         key = (id(spec), shortcut, row_dtype)
         if key not in self.setups:
             versions = json.dumps(collect_versions(spec.device))
-            # The spec is kept, so that no other one gets its address.
+            # The spec is kept, so that no other spec has its address.
             self.setups[key] = (
                 spec,
                 StoredSetup.from_key_text(serialize_key(build_key(keyed_spec, row_dtype)), versions),
@@ -164,11 +164,11 @@ class StoredSimulator:
 
 
 def check_storable(store: Any, *todo: SimulationSpec) -> None:
-    """Refuse to store regrets of code that no key can identify."""
+    """Raise an error if a key cannot identify the code of a spec."""
     for spec in todo:
         if store is not None and spec.policy.is_external:
             raise InvalidRequest(
-                f"a store must identify the code behind its regrets, but cannot for {spec.policy.name!r}; leave out the "
+                f"a store must identify the code of its regrets, but cannot for {spec.policy.name!r}; leave out the "
                 "store.",
                 argument="store",
                 code="unsupported",
@@ -178,7 +178,7 @@ def check_storable(store: Any, *todo: SimulationSpec) -> None:
 def group_rows(
     pending: Sequence[PendingRow], params: FloatArray, first_row: int, *, shared: bool
 ) -> Iterator[tuple[SimulationTask, list[PendingRow]]]:
-    """Group rows into tasks: rows of a task all use the shortcut or all do not, and miss the same runs.
+    """Group rows into tasks. The rows of a task all use the shortcut or all do not, and the same runs are missing.
 
     Rows with independent noise must be neighbours, too.
     """

@@ -18,15 +18,15 @@ from banditune.results.store_results import StoredMean, StoreSummary
 from banditune.storage.store_tables import QUANTILE_PERCENTS, SETUP_COLUMNS, SUMMARY_COLUMNS, summarize_regrets
 
 OPTIONAL_COLUMNS = ("versions",)
-"""Columns that summaries of the first versions did not have."""
+"""The columns that summaries of the first versions lack."""
 
 
 MAX_NUMBER = 1e300
-"""Regrets and parameters must be smaller than this; larger ones cannot be plotted."""
+"""The limit of regrets and parameters. Larger ones cannot be plotted."""
 
 
 ParameterNames = Callable[[str], tuple[str, ...] | None]
-"""Returns the names of the parameters of a policy, by its name; None for an unknown policy."""
+"""A function that returns the names of a policy's parameters by the name of the policy; None for an unknown policy."""
 
 
 def load_store_summaries(path: str | Path, names: ParameterNames) -> list[StoreSummary]:
@@ -51,11 +51,11 @@ def load_store_summaries(path: str | Path, names: ParameterNames) -> list[StoreS
         if isinstance(error, InvalidRequest):
             raise
         raise InvalidRequest(
-            f"the file {str(path)!r} must be as it was written, but: {error}.", argument="path", code="file-format"
+            f"the file {str(path)!r} must be unchanged, but: {error}.", argument="path", code="file-format"
         ) from error
     if not summaries:
         raise InvalidRequest(
-            f"the file {str(path)!r} must hold regrets, but there are none yet.", argument="path", code="missing"
+            f"the file {str(path)!r} must contain regrets, but there are none yet.", argument="path", code="missing"
         )
     return summaries
 
@@ -81,8 +81,8 @@ def _read_summary_csv(path: str | Path) -> list[dict[str, Any]]:
             for number, line in enumerate(lines, 2):
                 if None in line or None in line.values():
                     raise InvalidRequest(
-                        f"the summary {str(path)!r} must have as many cells in a line as in its head, but line {number} "
-                        "does not; it may have been cut off.",
+                        f"the summary {str(path)!r} must have as many cells in each line as in its header, but line "
+                        f"{number} does not; the file may be incomplete.",
                         argument="path",
                         code="file-format",
                     )
@@ -98,7 +98,7 @@ def _make_store_summary(lines: list[dict[str, Any]], names: ParameterNames) -> S
     means = tuple(map(_make_stored_mean, lines))
     parameter_names = names(policy.partition("(")[0])
     if parameter_names == () and len({mean.params for mean in means}) == 1:
-        # A policy without parameters is simulated with a number that has no meaning.
+        # A policy without parameters is simulated with one number, which has no effect.
         means = tuple(replace(mean, params=()) for mean in means)
     sizes = {len(mean.params) for mean in means}
     if len(sizes) > 1:

@@ -1,1 +1,1 @@
-"""The verbs: ask tuners, call the engine, keep the record."""
+"""The functions of the public API: they check requests, run searches and simulations, and return results."""

@@ -25,25 +25,26 @@ from banditune.study.options_from_problem import (
 )
 
 MAX_NOISE_RATIO = {"real": 1.5, "unit": 3.0, "binary": 3.0}
-"""The assumed noise may differ from the problem's by this factor, for each kind of rewards. Estimates differ by less.
+"""The largest ratio between the assumed noise and the problem's, or its inverse, without a notice, by kind of rewards.
 
-Textbooks use 1/2, the largest noise of rewards in [0, 1]. This is no mistake. From a factor of about 3 on, however, such a
-policy explores far more than it must, and tuned parameters are at the low end of their range.
+Errors of estimated noise are smaller. Textbooks use 1/2, the largest noise of rewards in [0, 1], on purpose. At a ratio of
+about 3 or more, such a policy explores far too much, and tuned parameters are at the low end of their range.
 """
 
 
 MAX_PRIOR_DEVIATION = 2
-"""A prior is wrong if the mean of the arms is this many of its standard deviations away.
+"""A prior is wrong if the mean of the arms differs from its mean by this many of its standard deviations.
 
-The regret of Gaussian Thompson sampling with prior (0, 1) is then 2 to 14 times that with the right prior. (Four arms with
-means from N(2, 1) or N(3, 1), noise 1, horizon 400, parameter values 0.3, 0.6 and 1, 2,000 runs.)
+At this distance, the regret of Gaussian Thompson sampling with prior (0, 1) was 2 to 14 times that with the right prior.
+(Four arms with means from N(2, 1) or N(3, 1), noise 1, horizon 400, parameter values 0.3, 0.6 and 1, 2,000 runs.)
 """
 
 
 CENTRAL_SHARE, MIN_PRIOR_PROBABILITY = 0.9, 0.05
 """Limits for a Beta prior.
 
-A prior is wrong if it gives less than `MIN_PRIOR_PROBABILITY` to the interval of the middle `CENTRAL_SHARE` of the means.
+A prior is wrong if it gives a probability below `MIN_PRIOR_PROBABILITY` to the central interval of the problem's means. The
+share of the means in this interval is `CENTRAL_SHARE`.
 """
 
 
@@ -71,12 +72,12 @@ def note_wrong_prior(policy: Policy, problem: Problem) -> Iterator[Finding]:
     mean, sd, _ = compute_mean_moments(problem)
     if abs(mean - expected) < MAX_PRIOR_DEVIATION * sd_prior or not sd:
         return
-    impression = "bad" if mean > expected else "good"
+    direction = "low" if mean > expected else "high"
     noise = problem.noise or getattr(policy, "noise", None)
     options = {"noise": f"{noise:.4g}"} if noise else {}
     yield (
-        f"{policy.name} expects arms to pay {expected:.4g} on average, give or take {sd_prior:.4g} (prior), but those of "
-        f"{problem.name} pay {mean:.4g}: arms that it has not tried look too {impression}.",
+        f"{policy.name} assumes that mean rewards have mean {expected:.4g} and standard deviation {sd_prior:.4g} (prior), "
+        f"but those of {problem.name} have mean {mean:.4g}: its estimates for arms without pulls are too {direction}.",
         suggest_options(policy, **options, prior=f"({mean:.4g}, {sd:.4g})"),
     )
 
@@ -96,16 +97,16 @@ def note_wrong_beta_prior(policy: Policy, problem: Problem) -> Iterator[Finding]
         return
     right_a, right_b = np.reshape(resolve_beta_prior(policy, problem).value, (-1, 2))[0]
     yield (
-        f"{policy.name} expects arms to pay {a / (a + b):.4g} on average (prior), and with a probability of {share:.2g} "
-        f"between {low:.4g} and {high:.4g}, where {CENTRAL_SHARE:.0%} of the arms of {problem.name} are: it must first "
-        f"learn what all arms have in common.",
+        f"{policy.name} has a prior with mean {a / (a + b):.4g} and probability {share:.2g} between {low:.4g} and "
+        f"{high:.4g}, but {CENTRAL_SHARE:.0%} of the mean rewards of {problem.name} are there: every arm needs many pulls "
+        f"until its estimate is near its mean.",
         suggest_options(policy, prior=f"({right_a:.4g}, {right_b:.4g})"),
     )
 
 
 @with_code("wrong-prior")
 def note_wrong_theta_prior(policy: Policy, problem: Problem) -> Iterator[Finding]:
-    """Yield a notice if scores x'theta are larger than a prior of theta expects."""
+    """Yield a notice if scores x'theta are much larger than under the policy's prior of theta."""
     prior: Any = getattr(policy, "prior", None)
     if policy.prior_kind != "theta" or not problem.dims or is_from_problem(prior):
         return
@@ -118,8 +119,8 @@ def note_wrong_theta_prior(policy: Policy, problem: Problem) -> Iterator[Finding
         else "Leave out its prior; then the policy takes the problem's."
     )
     yield (
-        f"{policy.name} expects smaller differences between arms than {problem.name} has: scores x'theta are {times:.3g} "
-        f"times as large as its prior of theta lets expect.",
+        f"{policy.name} assumes smaller differences between arms than those of {problem.name}: scores x'theta are "
+        f"{times:.3g} times as large as under its prior of theta.",
         way,
     )
 
@@ -145,9 +146,9 @@ def note_wrong_noise(policy: Policy, problem: Problem, horizon: int | None = Non
         return
     direction = "much" if assumed < true else "little"
     yield (
-        f"{policy.name} takes rewards to have a standard deviation of {assumed:.4g} around their means (noise), but those "
-        f"of {problem.name} have {true:.4g}: it trusts them too {direction}, and so does the textbook policy, with which "
-        f"it is compared.",
+        f"{policy.name} assumes that rewards have a standard deviation of {assumed:.4g} around their means (noise), but "
+        f"those of {problem.name} have {true:.4g}: it gives rewards too {direction} weight, as does the textbook policy "
+        f"with which it is compared.",
         suggest_options(policy, noise=f"{true:.4g}"),
     )
 
@@ -161,28 +162,28 @@ def find_reward_noise(problem: Problem, horizon: int | None = None) -> float | N
 
 
 def suggest_noise_check(policy: Policy) -> Message:
-    """Suggest to check the noise of a policy that does worse than expected."""
+    """Suggest to check the noise that a policy assumes; empty if it assumes none."""
     if not isinstance(getattr(policy, "noise", None), int | float):
         return Message("")
     option = "noise=..." if is_made_by_user(policy) else spell_policy(policy, noise="...")
-    return Message(", see whether the policy knows how noisy rewards are ({})", option)
+    return Message(", check the noise that the policy assumes ({})", option)
 
 
 def suggest_options(policy: Policy, **options: str) -> Message:
-    """Say how to make the policy with other options, which are given as Python code."""
+    """Suggest to make the policy with other options, which are given as Python code."""
     if is_made_by_user(policy):
         call = f"{type(policy).__name__}(..., {format_keywords(options)})"
-        return Message(f"Make it again, as {call} or by the function that makes it.")
-    return Message("Give it: {}.", spell_policy(policy, **options))
+        return Message(f"Make the policy with {call}, or change the function that makes it.")
+    return Message("Use {}.", spell_policy(policy, **options))
 
 
 def is_made_by_user(policy: Policy) -> bool:
-    """Return whether a policy has a name field or a user's code: then the package does not know how it is made."""
+    """Return whether a policy has a name field or a user's code, so that the code that makes it is unknown."""
     return find_own_code(policy) is not None or any(field.name == "name" for field in fields(policy))  # type: ignore[arg-type]
 
 
 def spell_policy(policy: Policy, **options: str) -> Wording:
-    """Return how a registered policy is made with other options, which are given as Python code."""
+    """Write a registered policy with other options, for Python and for the command line."""
     words = ",".join(f"{name}={value.strip('()').replace(' ', '')}" for name, value in options.items())
     return Wording(f"{type(policy).__name__}({format_keywords(options)})", f"{policy.name}:{words}")
 

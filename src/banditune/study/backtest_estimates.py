@@ -3,8 +3,8 @@
 All values depend on the spread of arms within campaigns. Its estimate may be 0 or less. Without spread, all regrets and
 differences are 0.
 
-- The estimate is the value at the estimated spread. Differences between policies grow with the spread from 0 on, and
-  continue below 0 with the other sign. So errors of the spread cancel. If arms are equal, differences are 0 on average.
+- The estimate is the value at the estimated spread. Differences between policies grow with the spread from 0 on. Below 0
+  they continue with the opposite sign, so that they are 0 on average if arms are equal.
 - The interval comes from draws of the spread. Two errors are added to each draw: that of a mean over few campaigns, and the
   uncertainty about these campaigns, given their data. The first may be correlated with the draw.
 - Arms may have several shapes. The estimate is then a mean over shapes, and the interval spans theirs.
@@ -33,7 +33,7 @@ SPREAD_DRAWS = 20_000
 
 
 KNOT_TAIL = 0.005
-"""Probability on either side that the simulated spreads leave out."""
+"""The probability of spreads below the lowest simulated one, and of those above the highest."""
 
 
 class PairRuns(NamedTuple):
@@ -172,7 +172,7 @@ def _correlate_centred(first: FloatArray, second: FloatArray) -> float:
 
 
 def _place_spread_knots(spread: SpreadEstimate, draws: FloatArray) -> FloatArray:
-    """Choose the spreads to simulate: evenly in the root over the likely spreads, with the estimate among them."""
+    """Choose the spreads to simulate: evenly spaced roots over the likely spreads, with the estimate among them."""
     top = math.sqrt(float(np.quantile(np.abs(draws), 1 - KNOT_TAIL)))
     bottom = max(math.sqrt(max(float(np.quantile(draws, KNOT_TAIL)), 0.0)), top / SPREAD_KNOTS)
     middle = math.sqrt(max(spread.value, 0.0))

@@ -1,6 +1,6 @@
 """Evaluates a policy on the campaigns that a backtest left out.
 
-`OwnDataEvaluator` simulates each campaign with the arm means that its own data support. If arms have features,
+`OwnDataEvaluator` simulates each campaign with arm means from the posterior given its own data. If arms have features,
 `JackknifeEvaluator` simulates the problem fitted to all campaigns, with arm means scaled to the given spread.
 
 The reward of a decision is the reward in the logs plus the difference to the logs. The difference is paired by campaign:
@@ -39,7 +39,7 @@ from banditune.study.backtest_estimates import (
 from banditune.study.backtest_problems import SpreadCampaign, scale_arm_means
 
 EVALUATION_RUNS, MIN_CAMPAIGN_RUNS = 8000, 32
-"""Runs on all campaigns together, and the fewest on each."""
+"""The number of runs on all campaigns together, and the fewest on each."""
 
 
 RANDOM_HALVES = 8
@@ -65,7 +65,7 @@ class BacktestEvaluator(Protocol):
         """Simulate all problems, and estimate regrets and rewards."""
 
     def compute_arm_shape_p(self) -> float:
-        """The p-value of the assumed shape of arms' means; NaN where it is not tested."""
+        """The p-value of the assumed distribution of arms' means; NaN if it is not tested."""
 
 
 def _stack_run_values(runs: PairRuns, second: FloatArray) -> FloatArray:
@@ -103,7 +103,7 @@ class ShapeCampaigns:
         """Simulate every campaign at all spreads: means (campaigns, kinds, knots), and variances given their data."""
         values, unknown = [], []
         for number, (problem, pulls) in enumerate(zip(self.problems, self.pulls, strict=True)):
-            # Campaigns have independent instances and noise: an error that they shared would not show in their spread.
+            # Campaigns have independent instances and noise. A common error would not appear in the standard error.
             pair_runs = simulate_pair(problem, range(number * self.runs, (number + 1) * self.runs))
             kinds = _stack_run_values(pair_runs, pair_runs.means @ (pulls / pulls.sum())).reshape(
                 5, -1, SPREAD_KNOTS, 2
@@ -176,7 +176,7 @@ class OwnDataEvaluator:
 
 
 def _estimate_reward_law(logs: Logs) -> dict[str, Any]:
-    """Estimate the noise and the shape of real rewards; empty if these logs hold no spread."""
+    """Estimate the noise and the shape of real rewards; empty if the rewards of these logs do not vary."""
     if not logs.squares.sum() > 0:
         return {}
     return {"noise": pool_cell_variances(logs).noise, "residuals": pool_residuals(logs)}
@@ -188,10 +188,10 @@ def _compute_campaign_rewards(logs: Logs) -> FloatArray:
 
 
 class JackknifeEvaluator:
-    """Simulates the problem fitted to all campaigns, whose arms have features, and those fitted without each group.
+    """Simulates problems with features: one is fitted to all campaigns, the others to all campaigns except one group.
 
-    The jackknife estimates how campaigns differ: the values are its pseudo-values, one for each group. Groups are random,
-    with a fixed seed.
+    The values are the jackknife's pseudo-values, one for each group. Their variance is that between campaigns. Groups are
+    random, with a fixed seed.
     """
 
     def __init__(self, logs: Logs, model: str, intercept: bool) -> None:
@@ -245,7 +245,7 @@ class JackknifeEvaluator:
         )
 
     def compute_arm_shape_p(self) -> float:
-        """NaN: features say where arms lie."""
+        """NaN: with features, this assumption is not made."""
         return math.nan
 
 

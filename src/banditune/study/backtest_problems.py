@@ -13,12 +13,12 @@ from banditune.problems.campaigns import Campaigns
 from banditune.problems.generalized_linear import Linear, Logistic
 
 SCALE_INSTANCES = 4096
-"""Instances that estimate the spread of a problem."""
+"""The number of instances from which the spread of a problem is estimated."""
 
 
 @dataclass(frozen=True)
 class SpreadCampaign(Campaigns):
-    """A campaign at several spreads in turn, with a row of posteriors for each. Every instance comes twice."""
+    """A campaign at several spreads in turn, with a row of posteriors for each. Every instance is simulated twice."""
 
     def sample(self, size: int, rng: np.random.Generator) -> Instances:
         pairs = np.array(self.posteriors)[np.arange(-(-size // 2)) % len(self.posteriors)]

@@ -29,21 +29,21 @@ from banditune.study.simulating import simulate
 from banditune.study.tuning import tune
 
 NO_LOWER_BOUND: tuple[Include, ...] = ("no_lower_bound",)
-"""What the tuning in a backtest includes: nothing, not even the lower bound."""
+"""The `include` of the tuning in a backtest: it computes nothing besides its answer, and no lower bound."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FitSettings:
-    """How a problem is fitted to logs in a backtest; see `fit`.
+    """Settings of the fit in a backtest; see `fit`.
 
     Parameters
     ----------
     model : str
-        The model's name; "auto" chooses one by the data.
+        The model's name; "auto" selects one from the data.
     per_arm : bool
         Whether each arm's name has a prior of its own.
     intercept : bool
-        Whether a constant feature is added where arms have features without one.
+        Whether a constant feature is added if arms have features without one.
     """
 
     model: str = "auto"
@@ -52,7 +52,7 @@ class FitSettings:
 
 
 FIT_SETTINGS = FitSettings()
-"""How a backtest fits where nothing else is given."""
+"""The default settings of the fit."""
 
 
 def backtest(
@@ -69,35 +69,36 @@ def backtest(
 ) -> Backtest:
     """Tune a policy on some past campaigns, and evaluate it on the others.
 
-    A problem is fitted to a random share of the campaigns, and the policy is tuned on it. A campaign that was left out is
-    simulated with the means that its own data support; where arms have features, with the problem fitted to all that were
-    left out. Results are means over these campaigns, with the uncertainty that so few and so short campaigns leave.
+    A problem is fitted to a random share of the campaigns, and the policy is tuned on it. Then the policy is simulated on
+    the campaigns that were left out. Each has arm means from the posterior given its own data; if arms have features, the
+    problem fitted to all of them is simulated. Results are means over these campaigns. Their intervals include the
+    uncertainty about the arms of these campaigns.
 
     Parameters
     ----------
     policy : Policy
-        A policy with one parameter that is not fixed. Noise and prior that it takes from the problem are those of the fit.
+        A policy with one parameter that is not fixed. A noise or prior that is taken from the problem is that of the fit.
     logs : Logs
         Past logs with four campaigns or more, from `read_logs` or `make_logs`.
     fit_settings : FitSettings
-        How the problem is fitted.
+        Settings of the fit.
     share : float
         The share of the campaigns to tune on.
     horizon : int, optional
-        Decisions in a campaign to come; by default the median campaign's.
+        Decisions in a future campaign; by default the median of the past ones.
     budget : int
         Simulated runs of the search.
     seed : int
         The same seed gives the same answer.
     search : Search
-        How to search.
+        Settings of the search.
     run : Run
-        Where and how it runs; without a `store`.
+        Settings of the execution; without a `store`.
 
     Returns
     -------
     Backtest
-        Regret and reward of the tuned and of the textbook policy on campaigns that were left out, and what was logged.
+        Regret and reward of the tuned and of the textbook policy on campaigns that were left out, and the logged reward.
 
     Raises
     ------
@@ -154,7 +155,7 @@ def backtest(
     pair = ((spec.policy, tuned), (spec.textbook_spec.policy, textbook))
 
     def simulate_campaign(problem: Problem, runs: range) -> PairRuns:
-        # The number of a run selects its noise: the evaluation must not use runs of the search.
+        # The number of a run determines its noise, so the evaluation must not use the runs of the search.
         fresh = range(FIRST_VALIDATION_INSTANCE + runs.start, FIRST_VALIDATION_INSTANCE + runs.stop)
         return simulate_pair(pair, problem, fitted.horizon, fresh, seed, replace(run, progress=None))
 
@@ -206,8 +207,7 @@ def _list_backtest_notes(fitted: FittedProblem, single_arm_count: int) -> Iterat
     yield from fitted.notes
     if single_arm_count:
         yield (
-            f"{single_arm_count} of the campaigns that were left out had one arm, so nothing to choose: they are not "
-            "evaluated"
+            f"{single_arm_count} of the campaigns that were left out had one arm and no choice: they are not evaluated"
         )
 
 

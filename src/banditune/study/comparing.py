@@ -57,7 +57,7 @@ from banditune.study.settings import (
 from banditune.study.validation import simulate_both, validate_unexplored_end
 
 IncludeBound = Literal["lower_bound", "no_lower_bound"]
-"""What a comparison computes besides its entries."""
+"""The choices for what a comparison computes besides its entries."""
 
 
 def compare(
@@ -88,20 +88,20 @@ def compare(
     seed : int
         The same seed gives the same answer.
     include : collection of {"lower_bound", "no_lower_bound"}
-        The lower bound under all policies is computed where that takes seconds; "lower_bound" computes it in any case,
-        "no_lower_bound" never.
+        By default, the lower bound on the regret of every policy is computed if this takes only seconds. "lower_bound"
+        computes it in any case, "no_lower_bound" never.
     search : Search
-        How to search. Its ranges and fixed values apply to every policy with a parameter of that name.
+        Settings of the search. Its ranges and fixed values apply to every policy with a parameter of that name.
     simulation : Simulation
-        What is simulated.
+        Settings that change numbers.
     run : Run
-        Where and how it runs.
+        Settings of the execution, which do not change numbers.
 
     Returns
     -------
     Comparison
         An entry for each policy, the best first. `difference_to_best` is a paired difference to the policy with the lowest
-        mean. The lowest mean of several is a little too low, so that the best policy runs once more (`best_rerun`).
+        mean. The lowest of several means is a little too low, so the best policy is simulated again (`best_rerun`).
 
     Raises
     ------
@@ -210,7 +210,7 @@ def _simulate_policies(
 ) -> tuple[list[_ValidatedPolicy], Estimate | None]:
     """Tune and validate the policies, and simulate the best one again; returns them, the best first, and its regret.
 
-    Nothing is simulated again where part of a data set is held out: there are no other instances.
+    If part of a data set is held out, nothing is simulated again because there are no other instances.
     """
     held_out = has_hold_out(specs[0].problem)
     validation_runs = 2 * len(fresh) * len(specs) + (0 if held_out else len(fresh))
@@ -227,7 +227,7 @@ def _simulate_policies(
 
 
 def _rerun_best(best: _ValidatedPolicy, fresh: range, simulator: StoredSimulator, counter: ProgressCounter) -> Estimate:
-    """Estimate the regret of the best policy on other instances. On those that selected it the lowest mean is too low."""
+    """Estimate the regret of the best policy on other instances than those on which it was selected."""
     other_runs = range(fresh.stop, fresh.stop + len(fresh))
     used, params, _ = best.recommended
     return Estimate.from_sample(

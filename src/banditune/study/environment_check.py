@@ -1,4 +1,4 @@
-"""Checks of this machine for `banditune doctor`: what is installed, what works and what to do."""
+"""Checks of this machine for `banditune doctor`: installed packages, the devices that work, and advice."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ def check_gpu(specs: Sequence[SimulationSpec], *, required: bool) -> list[dict[s
         make_check("GPU", gpus or "none"),
         make_check("numba-cuda", numba_cuda or "not installed"),
         make_check(
-            "plays on the GPU", "no", False if required or gpus else None, advise_on_gpu(problem, numba_cuda, gpus)
+            "simulates on the GPU", "no", False if required or gpus else None, advise_on_gpu(problem, numba_cuda, gpus)
         ),
     ]
 
 
 def advise_on_gpu(problem: str, numba_cuda: str | None, gpus: str | None) -> str:
-    """Say what to do about a GPU that cannot be used."""
+    """Advise on a GPU that cannot be used."""
     if numba_cuda is None and gpus is None:
         return f"no NVIDIA GPU was found (nvidia-smi shows none); if there is one, install: {GPU_INSTALL_COMMAND}"
     if numba_cuda is not None and gpus is not None:
@@ -81,7 +81,7 @@ def advise_on_gpu(problem: str, numba_cuda: str | None, gpus: str | None) -> str
 
 
 def make_check(title: str, finding: str, works: bool | None = None, advice: str = "") -> dict[str, Any]:
-    """Make the record of one check; `works` is None if there is nothing that could fail."""
+    """Make the record of one check; `works` is None if the check cannot fail."""
     return {"check": title, "finding": finding, "works": works, "advice": advice}
 
 
@@ -105,15 +105,15 @@ def check_cache_folder() -> dict[str, Any]:
     folder = Path(config.CACHE_DIR) if config.CACHE_DIR else find_cache_folder()
     if folder is None:
         wanted_folder = os.environ.get("BANDITUNE_CACHE", "~/.cache/banditune")
-        advice = "set BANDITUNE_CACHE to a folder that can be; until then every process compiles again"
+        advice = "set BANDITUNE_CACHE to a folder that can be written; until then every process compiles again"
         return make_check("cache folder", f"{wanted_folder} cannot be written", False, advice)
     sizes = [path.stat().st_size for path in folder.rglob("*.nb[ci]")]
     return make_check("cache folder", f"{folder} ({len(sizes)} files, {sum(sizes) / 2**20:.1f} MiB)", True)
 
 
 def check_simulation(specs: Sequence[SimulationSpec], device: str) -> dict[str, Any]:
-    """Check that policies compile and run, and that the loop and the device give the regrets of the shortcuts."""
-    name = {"cpu": "plays on the CPU", "gpu": "plays on the GPU"}[device]
+    """Check that policies compile and run, and that shortcuts, the plain loop and the device have equal regrets."""
+    name = {"cpu": "simulates on the CPU", "gpu": "simulates on the GPU"}[device]
     start = perf_counter()
     for spec in specs:
         try:
@@ -131,7 +131,7 @@ def check_simulation(specs: Sequence[SimulationSpec], device: str) -> dict[str, 
 
 
 def query_nvidia_smi() -> str | None:
-    """Ask `nvidia-smi` for GPUs and driver, without numba-cuda; None if it shows none."""
+    """Read GPUs and driver from `nvidia-smi`, without numba-cuda; None if it shows none."""
     fields = "--query-gpu=name,driver_version,memory.free"
     try:
         process = subprocess.run(

@@ -1,4 +1,4 @@
-"""Values that are computed rather than simulated: optimum, exact regret and lower bounds."""
+"""The functions that compute exact values: the optimum, exact regrets and lower bounds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from banditune.study.requests import (
 )
 
 MAX_UNREQUESTED_SECONDS = 6.0
-"""A bound that takes longer is computed on request only."""
+"""The longest time of a bound that is computed without a request."""
 
 
 QUICK_STATES, REQUESTED_STATES = 1e8, 1e10
@@ -46,8 +46,7 @@ def compute_optimum(problem: Problem, *, horizon: int, progress: ProgressCallbac
     Returns
     -------
     ExactOptimum
-        The expected total reward and the Bayes regret of the best policy, and the reward of one that knows the best
-        arm.
+        The expected total reward and the Bayes regret of the best policy, and the reward of the best arm at every step.
 
     Raises
     ------
@@ -91,7 +90,7 @@ def compute_exact_regret(
     Returns
     -------
     ExactRegret
-        The regret of each value, and the optimum where it is computed in a second or two.
+        The regret of each value, and the optimum if it takes at most a few seconds.
 
     Raises
     ------
@@ -140,9 +139,9 @@ def compute_lower_bound(
     problem : Bernoulli or Gaussian
         Any number of arms.
     horizon : int
-        Steps in a run. A horizon above 20,000 gets the bounds of 20,000.
+        Steps in a run. For a horizon above 20,000, the bounds are those of 20,000.
     runs : int
-        Instances for each sampled bound. Bounds with long runs take fewer.
+        Instances for each sampled bound. Bounds with long runs use fewer.
     seed : int
         The same seed gives the same answer.
     confidence : float
@@ -195,7 +194,7 @@ def find_lower_bound(problem: Problem, horizon: int, requested: bool | None) -> 
     try:
         return find_quick_lower_bound(problem, horizon)
     except InvalidRequest:
-        # A prior that the integrals do not support must not end a tuning that did not request a bound.
+        # If the integrals do not support a prior, a tuning without a requested bound must continue.
         return None
 
 

@@ -1,7 +1,8 @@
 """Splits a data set into tables or campaigns for the search and others for the validation.
 
-Runs on the same table are not independent: 1,000 runs on 20 tables are 20 independent numbers about new tables. So the
-search uses a third of the tables, the answer is validated on the others, and standard errors are those of table means.
+Runs on the same table are not independent. For statements about new tables, 1,000 runs on 20 tables are only 20
+independent numbers. So the search uses a third of the tables, and the answer is validated on the others. Standard errors
+are those of table means.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from banditune.simulation.spec import SimulationSpec
 class HoldOutSplit:
     """The spec of the search and that of the validation. They are the same if nothing is held out.
 
-    `unit` names what is independent: a "run", or the table or campaign that several runs share.
+    `unit` is the name of an independent unit: a "run", or the table or campaign that several runs share.
     """
 
     search_spec: SimulationSpec
@@ -95,7 +96,7 @@ def describe_data_scope(problem: Problem) -> DataScope | None:
             count=count,
             searched_count=0,
             held_out_count=0,
-            description=f"{format_units(count, 'mean vector')}, taken as all there is",
+            description=f"{format_units(count, 'mean vector')}, as the whole population",
         )
     if not isinstance(problem, DataSet):
         return None
@@ -113,7 +114,7 @@ def describe_data_scope(problem: Problem) -> DataScope | None:
             count=count,
             searched_count=0,
             held_out_count=0,
-            description=f"{format_units(count, unit)}, taken as all there is; errors are over runs",
+            description=f"{format_units(count, unit)}, as the whole population; errors are over runs",
         )
     if is_single_shuffled_table(problem):
         return DataScope(
@@ -155,7 +156,7 @@ def note_small_data_set(problem: Problem) -> Iterator[Finding]:
     unit, count = problem.unit_name, problem.unit_count
     amount = f"{count} {unit}s are" if count > 1 else f"one {unit} is"
     yield (
-        f"{amount} too few to hold some out, which takes {FEWEST_UNITS}: the numbers are about "
-        f"{format_units(count, unit)} alone, and new {unit}s may differ by more than the errors say.",
-        f"Give more {unit}s, or population=True if these are all there is.",
+        f"{amount} too few to hold some out, which needs {FEWEST_UNITS}: the numbers are about "
+        f"{format_units(count, unit)} alone, and new {unit}s may differ by more than the standard errors.",
+        f"Give more {unit}s, or population=True if these are the whole population.",
     )

@@ -23,7 +23,7 @@ from banditune.study.parameter_values import can_return_textbook, make_textbook_
 from banditune.study.validation import ValueAdvantage
 
 CURVE = Wording("`curve`", "`banditune curve`")
-"""How the regret over all values is computed."""
+"""The call or command that computes the regret over all values."""
 
 
 MIN_NOTICE_RUNS = 250
@@ -90,10 +90,10 @@ def note_negative_regret(
     statement = f"a regret below 0, here {lowest.mean:.4g}, means that more was earned than by one fixed arm"
     # Only a search that fits curves has a posterior.
     if posterior is None:
-        yield f"{statement}.", "Nothing needs to be done: this search takes such regrets as they are."
+        yield f"{statement}.", "Nothing needs to be done: this search does not assume positive regrets."
     else:
         yield (
-            f"{statement}; this search takes regrets below 0 for luck, and more runs do not change that.",
+            f"{statement}; this search treats regrets below 0 as chance, however many runs it makes.",
             "Use another tuner, such as uniform.",
         )
 
@@ -143,10 +143,10 @@ def note_worse_than_textbook(
             Message("Look at the whole curve ({}){}, and try another tuner, such as notes.", CURVE, check),
         )
     else:
-        # If the policy's noise is wrong, there is a notice on that, and more runs would not help.
+        # If the noise or the prior is wrong, another notice states it, and more runs would not help.
         wrong_noise = any(note_wrong_assumptions(spec.policy, spec.problem, spec.horizon))
         if wrong_noise:
-            yield f"{statement}.", "Give the policy the noise of the problem first."
+            yield f"{statement}.", "Correct the noise or the prior of the policy first."
         else:
             yield f"{statement}: more runs are needed.", Message("Raise {}.", Argument("budget"))
 
@@ -160,7 +160,7 @@ def note_better_end(space: Space, end_advantage: ValueAdvantage | None) -> Itera
     yield (
         f"{space.names[0]} = {end:.4g}, the end of its range, has {advantage.mean:.4g} (95%: {advantage.low:.4g} to "
         f"{advantage.high:.4g}) less regret than the answer on the same instances. The search makes no run there.",
-        "If the policy does not explore there, the order of arms decides ties: be sure of it before you take that end.",
+        "If the policy does not explore there, it breaks ties by the order of arms. Check this before you use that end.",
     )
 
 
@@ -170,7 +170,7 @@ def note_value_at_end(search_range: Range, value: float) -> Iterator[Finding]:
     name = find_nearest_end(search_range, value)
     if name is None:
         return
-    beyond = ", or lie beyond it" if is_defined_beyond(search_range, name) else ""
+    beyond = ", or lie beyond it" if can_extend_range(search_range, name) else ""
     yield (
         f"{search_range.name} = {value:.4g} is at the {name} end of its range "
         f"[{search_range.low:.4g}, {search_range.high:.4g}]: the "
@@ -179,8 +179,8 @@ def note_value_at_end(search_range: Range, value: float) -> Iterator[Finding]:
     )
 
 
-def is_defined_beyond(search_range: Range, name: str) -> bool:
-    """Return whether there are values beyond an end of a range. Below 0 no value explores less."""
+def can_extend_range(search_range: Range, name: str) -> bool:
+    """Return whether the range can be extended at its lower or upper end. At 0 it cannot: the policy does not explore."""
     return (
         search_range.high < search_range.upper_limit
         if name == "upper"
@@ -189,10 +189,10 @@ def is_defined_beyond(search_range: Range, name: str) -> bool:
 
 
 def suggest_range(search_range: Range, name: str) -> Message:
-    """Suggest another range: beyond an end, or closer to a lower end that is a limit."""
+    """Suggest another range: a wider one, or a narrower one if the lower end is a limit."""
     low, high, span = search_range.low, search_range.high, search_range.high - search_range.low
     log = search_range.scale == "log"
-    further = is_defined_beyond(search_range, name)
+    further = can_extend_range(search_range, name)
     if name == "upper" and not further:
         return Message(f"No wider range can be searched: {search_range.name} is not defined beyond that end.")
     if name == "upper":
@@ -205,7 +205,7 @@ def suggest_range(search_range: Range, name: str) -> Message:
         f'ranges={{"{search_range.name}": ({low:.4g}, {high:.4g})}}',
         f"--range {search_range.name}={low:.4g}:{high:.4g}",
     )
-    return Message("To look {}, search another range: {}.", "beyond it" if further else "closer", wider)
+    return Message("Search a {} range: {}.", "wider" if further else "narrower", wider)
 
 
 def find_nearest_end(search_range: Range, value: float) -> str | None:
@@ -222,7 +222,7 @@ def note_search_doubts(space: Space, posterior: SearchPosterior | None) -> Itera
     if posterior and posterior.misfit:
         yield (
             "the runs do not fit the curves of the search: its statements may be wrong.",
-            Message("Look at the whole curve ({}), and trust the validation.", CURVE),
+            Message("Look at the whole curve ({}), and rely on the validation.", CURVE),
         )
     if posterior and posterior.second_dip:
         low_value, middle_value, high_value = posterior.second_dip
@@ -238,7 +238,7 @@ def note_contradiction(
     space: Space, row: Sequence[float], posterior: SearchPosterior | None, fresh: Estimate
 ) -> Iterator[Finding]:
     """Yield a notice if the regret on fresh instances contradicts the posterior of the search."""
-    # A few runs may hold no failure; then their standard error is too small.
+    # A few runs may contain no failure, which makes their standard error too small.
     if posterior is None or posterior.misfit or fresh.runs < MIN_NOTICE_RUNS:
         return
     se = (posterior.high - posterior.low) / (2 * NormalDist().inv_cdf((1 + posterior.confidence) / 2))
@@ -253,14 +253,14 @@ def note_contradiction(
 
 @with_code("skewed-regret")
 def note_dominant_runs(sample: FloatArray) -> Iterator[Finding]:
-    """Yield a notice if a few runs make most of the mean."""
+    """Yield a notice if most of the mean is from a few runs."""
     carried = np.sort(np.abs(sample))[::-1]
     count = max(3, len(sample) // 100)
     share = carried[:count].sum() / max(carried.sum(), 1e-300)
     if len(sample) >= MIN_NOTICE_RUNS and share > 0.5:
         yield (
-            f"{count} of {len(sample):,} runs make {share:.0%} of the mean regret: it is less certain than its standard "
-            "error says."
+            f"{count} of {len(sample):,} runs contribute {share:.0%} of the mean regret: it is less certain than its "
+            "standard error suggests."
         )
 
 
@@ -282,9 +282,7 @@ def note_missed_precision(
             Message("Look at the whole curve ({}).", CURVE),
         )
     elif posterior.regret_gap > limit:
-        ended = Message(
-            "{} the search ended before it, by {} or {}.", missed, Argument("max_runs"), Argument("max_time")
-        )
+        ended = Message("{} the search was ended by {} or {}.", missed, Argument("max_runs"), Argument("max_time"))
         yield ended, "Raise them."
     if textbook is not None and textbook[1].low > limit:
         better = format_advantage(textbook[1])
@@ -292,12 +290,12 @@ def note_missed_precision(
         yield f"{missed} the textbook's {values} is {better}.", "Take it, or try another tuner, such as notes."
     if end_advantage is None or not end_advantage[1].high > limit:
         return
-    # The search makes no statement on an end without runs. So an end that may be better is enough.
+    # The search makes no statement about an end without runs. So the notice is due as soon as the end may be better.
     end, advantage = end_advantage
     if advantage.low > limit:
         yield (
             f"{missed} {end:.4g}, the end of the range, is {format_advantage(advantage)}.",
-            "Be sure of that end before you take it: the search makes no run there.",
+            "The search makes no run there. Check that end before you use it.",
         )
     else:
         more = Message("Validate on more instances to know: raise {}.", Argument("validate"))
@@ -313,5 +311,5 @@ def format_row(space: Space, row: Sequence[float]) -> str:
 
 
 def format_advantage(advantage: Estimate) -> str:
-    """Write by how much a value is better than the precision allows."""
+    """Format the advantage of a value that exceeds the precision."""
     return f"better by more, {advantage.mean:.4g} (95%: {advantage.low:.4g} to {advantage.high:.4g})"

@@ -26,15 +26,15 @@ from banditune.simulation.instances import BLOCK_SIZE, check_instance_memory, dr
 from banditune.simulation.reward_noise import measure_reward_noise
 
 SAMPLED_BLOCKS = 4
-"""Blocks of instances whose means are drawn if the law of means has no formula."""
+"""The number of blocks of instances that are drawn if the distribution of means has no formula."""
 
 
 NOISE_DRAWS = 4096
-"""Rewards that are drawn if a problem does not state their noise. It is then known to a few percent."""
+"""The number of rewards that are drawn if a problem does not state their noise. Its error is then a few percent."""
 
 
 MAX_SHAPE_SUM = 1e6
-"""The largest sum of a Beta prior's shapes. Beyond it all means are equal for any horizon that can be simulated."""
+"""The largest sum of a Beta prior's shapes. With larger ones, no simulated horizon shows a difference between means."""
 
 
 MIN_LOGIT_DISTANCE = 1e-3
@@ -83,8 +83,8 @@ class MeanMoments(NamedTuple):
 def resolve_policy_options(policy: Policy, problem: Problem, horizon: int | None = None) -> ResolvedPolicy:
     """Replace "problem" by the problem's numbers, and make the textbook policy.
 
-    Textbook numbers are for rewards in [0, 1]. For other rewards, textbooks take noise and prior as known: then the
-    textbook policy has the problem's numbers, too. The horizon matters for rewards that change with the step.
+    Textbook numbers are for rewards in [0, 1]. For other rewards, textbooks assume a known noise and prior, so the textbook
+    policy has the problem's numbers, too. The horizon matters for rewards that change with the step.
     """
     requested, policy = policy, resolve_optimal_policy(policy, problem)
     if policy is not requested:
@@ -123,7 +123,7 @@ def resolve_noise(policy: Policy, problem: Problem, horizon: int | None = None) 
 
 
 def use_textbook_option(policy: Policy, name: str, problem: Problem, reason: str) -> ResolvedOption:
-    """Resolve an option with the textbook's number, because the problem has no spread. Real rewards have none."""
+    """Resolve an option with the textbook's number if the problem has no variance. Real rewards have no such number."""
     if problem.rewards == "real" or name not in policy.textbook_options:
         raise InvalidRequest(
             "`{}` of {} must be given in numbers, because the {} of {!r} do not vary and have no scale; make the policy "
@@ -139,8 +139,8 @@ def use_textbook_option(policy: Policy, name: str, problem: Problem, reason: str
 def compute_reward_noise(problem: Problem, horizon: int | None = None) -> ResolvedOption:
     """Compute the noise of rewards: the root of their mean variance over arms and instances.
 
-    A number or formula of this package is about this package's rewards. So those of a user's subclass are measured, unless
-    it states a `noise` itself.
+    The numbers and formulas of this package hold for its own rewards. The rewards of a user's subclass are measured, unless
+    the subclass defines `noise`.
     """
     if states_own_noise(problem):
         return ResolvedOption(float(problem.noise), SOURCE_EXACT)
@@ -252,7 +252,7 @@ def raise_shapes(policy: Policy, resolved: ResolvedOption) -> ResolvedOption:
     smallest = float(np.min(resolved.value))
     if smallest >= policy.smallest_prior_shape:
         return resolved
-    # Rounding must not leave a shape just below its limit.
+    # After rounding, no shape may be below its limit.
     a, b = (
         max(shape * policy.smallest_prior_shape / smallest, policy.smallest_prior_shape) for shape in resolved.value
     )

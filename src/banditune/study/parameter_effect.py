@@ -1,4 +1,4 @@
-"""Detects a parameter without effect: distant values have the same regrets on the same instances."""
+"""Detects a parameter without effect: different values have the same regrets on the same instances."""
 
 from __future__ import annotations
 
@@ -28,11 +28,14 @@ GRID_POSITIONS = tuple(step / 16 for step in range(17))
 
 
 FIRST_PROBE_RUNS, GRID_RUNS, MIN_PROBE_RUNS = 4, 64, 1000
-"""Instances that show most effects; those on which the whole range is tried if they show none; and the fewest in all."""
+"""Numbers of instances: those that show most effects, those on which the whole range is tried, and the fewest in total.
+
+The whole range is tried only if the first ones show no effect.
+"""
 
 
 class ProbeValues(NamedTuple):
-    """Values at which an effect is looked for: a few on many instances, and all values on some."""
+    """Values that are compared to detect an effect: a few on many instances, and all values on some."""
 
     sparse: list[float]
     all: list[float]
@@ -107,8 +110,8 @@ def note_no_effect(
 ) -> Notice | None:
     """Return a notice if all values have the same regrets on these instances, bit by bit; else None.
 
-    All values share rewards and random numbers, so that a single different choice of an arm shows. A parameter that matters
-    in fewer than about three of the simulated runs may be missed; the notice says so.
+    All values have the same rewards and random numbers, so that one different choice of an arm changes a regret. An effect
+    in fewer than about three of the simulated runs may be missed, as the notice states.
     """
     if len(values.sparse) < 3:
         return None
@@ -125,7 +128,7 @@ def note_no_effect(
             regrets = simulator.simulate(shared, np.array(tried)[:, None], part, progress=counter)
         except WorkerLost:
             raise
-        except SimulationError:  # the policy refuses one of these values, so it reads them
+        except SimulationError:  # the policy rejects one of these values, so they have an effect
             return None
         if (regrets != regrets[0]).any():
             return None
@@ -133,13 +136,13 @@ def note_no_effect(
     if regret == 0:
         return Notice(
             f"all {len(values.sparse)} values of `{name}` that were tried have regret 0 on the same {len(runs):,} "
-            "instances: there is nothing to tune here.",
+            "instances, so the parameter need not be tuned.",
             "no-effect",
-            "Leave it at its textbook value, or tune on a harder problem.",
+            "Keep its textbook value, or tune on a harder problem.",
         )
     return Notice(
-        f"`{name}` does not change what the policy does: all {len(values.sparse)} values tried had the same regret on the "
-        f"same {len(runs):,} instances, and {len(values.all)} values across the range on {GRID_RUNS} of them. An effect in "
-        f"fewer than 3 of {len(runs):,} runs might not show.",
+        f"`{name}` does not change the decisions of the policy: all {len(values.sparse)} values tried had the same regret "
+        f"on the same {len(runs):,} instances, and {len(values.all)} values across the range on {GRID_RUNS} of them. An "
+        f"effect in fewer than 3 of {len(runs):,} runs may be missed.",
         "no-effect",
     )

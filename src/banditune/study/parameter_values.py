@@ -197,10 +197,10 @@ def explain_not_tuned(spec: SimulationSpec) -> str:
 
 
 def explain_not_backtested(spec: SimulationSpec) -> str:
-    """Say why `backtest` cannot evaluate a policy on logs to which this problem is fitted; empty if it can.
+    """Explain why `backtest` cannot evaluate a policy on logs to which this problem is fitted; empty if it can.
 
-    A backtest tunes, so that the policy must have one parameter. The model "correlated" has unit vectors as features.
-    There, the backtest simulates campaigns, whose arms have no features.
+    A backtest tunes, so the policy must have one parameter. The model "correlated" has unit vectors as features. For this
+    model a backtest simulates campaigns, whose arms have no features.
     """
     features = getattr(spec.problem, "features", None)
     if features is not None and spec.policy.needs_features and np.array_equal(features, np.eye(len(features))):

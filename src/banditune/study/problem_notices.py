@@ -1,4 +1,4 @@
-"""Notices about a problem, whatever the policy."""
+"""Notices about a problem that do not depend on the policy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from banditune.simulation.spec import SimulationSpec
 from banditune.study.hold_out import note_small_data_set
 
 SURE_STANDARD_ERRORS = 4.0
-"""Another arm pays more if it is this many standard errors better."""
+"""Another arm is better if its advantage is at least this many standard errors."""
 
 
 def note_problem(spec: SimulationSpec) -> Iterator[Notice]:
@@ -23,7 +23,7 @@ def note_problem(spec: SimulationSpec) -> Iterator[Notice]:
 
 @with_code("better-fixed-arm")
 def note_better_fixed_arm(spec: SimulationSpec) -> Iterator[str]:
-    """Yield a notice if another fixed arm pays more over the steps of a run than the one that regret compares with."""
+    """Yield a notice if another fixed arm has more reward over the steps of a run than the comparator of regret."""
     if not spec.problem.has_step_dependent_means:
         return
     compared = "over all rows" if isinstance(spec.problem, RewardTable) else "that `sample` returns"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 ProgressCallback = Callable[[int, int], None]
-"""Called with (runs done, runs in all) as work goes on."""
+"""Called with (runs done, runs in all) during the work."""
 
 
 class ProgressCounter:

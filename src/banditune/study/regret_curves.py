@@ -29,15 +29,15 @@ GRID_SIZE = 17
 
 
 REFINEMENT_SIZES = (8, 8)
-"""Values that each refinement adds to the first `GRID_SIZE`."""
+"""The numbers of values that the refinements add to the first `GRID_SIZE`."""
 
 
 MAX_CURVE_VALUES = GRID_SIZE + sum(REFINEMENT_SIZES) + 1
-"""Values of a refined curve, at most."""
+"""The largest number of values of a refined curve."""
 
 
 MAX_CANDIDATE_VALUES = (GRID_SIZE - 1) * 2 ** len(REFINEMENT_SIZES) + 1
-"""Values that a refined curve could have held."""
+"""The number of values from which those of a refined curve are selected."""
 
 
 def resolve_axis(spec: SimulationSpec, values: Any) -> tuple[Range, FloatArray | None]:
@@ -70,7 +70,7 @@ def simulate_curve(
         regrets = split.reduce_search(raw, runs)
     mean = regrets.mean(axis=1)
     best = int(mean.argmin())
-    # The lowest of many means is too low: its regret comes from other instances.
+    # The lowest of many means is too low, so the regret of the best value is estimated on other instances.
     fresh = range(FIRST_VALIDATION_INSTANCE + runs.stop, FIRST_VALIDATION_INSTANCE + runs.stop + len(runs))
     counter.expect(len(runs))
     best_regrets = simulator.simulate(split.validation_spec, table[best : best + 1, None], fresh, progress=counter)[
@@ -117,8 +117,8 @@ def _simulate_refined_grid(
 def refine_grid(units: FloatArray, height: FloatArray, more: int) -> FloatArray:
     """Add the centres of the `more` intervals beside which the curve bends most.
 
-    The bend is measured on the logarithm of the height above the minimum plus a tenth of it, so that the dip counts and
-    the cliff at the far end does not take all the points.
+    The bend is measured on the logarithm of the height above the minimum plus a tenth of it. This adds points at the dip.
+    Without the logarithm, most points would be at the end where the curve is steep.
     """
     low = height.min()
     relief = np.log(height - low + 0.1 * (abs(low) + 1e-12 + 0.01 * (height.max() - low)))

@@ -21,8 +21,8 @@ REPEATED_STEPS = 32
 def note_unrepeatable_runs(spec: SimulationSpec) -> Iterator[Finding]:
     """Yield a notice if two runs of an external policy differ when they are simulated again.
 
-    This comes before all other runs: objects that share what they learn may decide alike once they know enough. Compiled
-    policies have clean memory, and random numbers with addresses.
+    This must precede all other runs. Objects that share data may decide alike after many runs. Compiled policies start each
+    run with cleared memory, and their random numbers have addresses.
     """
     if not spec.policy.is_external:
         return
@@ -31,10 +31,10 @@ def note_unrepeatable_runs(spec: SimulationSpec) -> Iterator[Finding]:
     first, second = (_simulate_two_runs(short) for _ in range(2))
     if not np.array_equal(first, second):
         yield (
-            f"{spec.policy.name} is not repeatable: simulated twice with the same seed, a run had other decisions. Either "
-            "its objects share data, so that runs learn from earlier ones, and all numbers are wrong. Or it draws from a "
-            "generator that does not start from `seed`, and other calls have other numbers.",
-            "Make a new object with data of its own for every run, and pass it the seed.",
+            f"{spec.policy.name} is not repeatable: a run was simulated twice with the same seed, and its decisions "
+            "differed. There are two possible causes. If objects share data, runs learn from earlier ones, and all numbers "
+            "are wrong. If the policy draws from a generator without `seed`, each call has other numbers.",
+            "Make a new object with its own data for every run, and pass it the seed.",
         )
 
 

@@ -34,11 +34,11 @@ from banditune.study.parameter_values import (
 from banditune.study.settings import RUN, SEARCH, SIMULATION, Run, Search, Simulation, check_settings
 
 MAX_HORIZON = 2**31
-"""The longest horizon: an arm's pulls fill one 32-bit word of an address."""
+"""The longest horizon. The number of an arm's pull is one 32-bit word of a random number's address."""
 
 
 FIXED_ARM_COMPARATOR = "one fixed arm, the one with the highest mean that `sample` returns"
-"""What realised regret compares with where the best arm changes with the step."""
+"""The comparator of realised regret if the best arm changes with the step."""
 
 
 REWARD_KINDS = ("real", "unit", "binary")
@@ -84,7 +84,7 @@ def build_spec(
     )
     if policy.is_external and run.device == "gpu":
         raise InvalidRequest(
-            "{!r} runs in Python, which no GPU can; leave out {}.",
+            "{!r} runs in Python, and a GPU cannot run Python code; leave out {}.",
             *(policy.name, Setting("device", "gpu")),
             argument="device",
             code="unsupported",
@@ -103,17 +103,17 @@ def check_regret_defined(problem: Problem, regret: str) -> None:
     if problem.has_pull_dependent_means:
         raise InvalidRequest(
             f"the mean reward of an arm must not depend on how often it was pulled, but `reward` of the problem "
-            f"{problem.name!r} reads `pull`, or `stream.cursor`, which holds it. No regret can be computed there: expected "
-            "regret takes means to be constant, and realised regret takes the rewards that the best arm did not pay to be "
-            "those of its first pulls. Let the reward change with `step` instead, or keep its mean constant and draw "
-            "random numbers with bt.kernel.uniform(stream), bt.kernel.normal(stream) and the like.",
+            f"{problem.name!r} reads `pull`, or `stream.cursor`, which contains it. Regret is not defined there: expected "
+            "regret needs constant means, and realised regret compares with the rewards of the best arm's first pulls. "
+            "Let the reward change with `step` instead, or keep its mean constant and draw "
+            "random numbers with functions such as bt.kernel.uniform(stream) and bt.kernel.normal(stream).",
             argument="problem",
             code="own-code",
         )
     if regret == "expected" and problem.has_step_dependent_means:
         raise InvalidRequest(
-            "expected regret takes the mean reward of an arm to be the same at all steps, but `reward` of the problem {!r} "
-            "reads `step`; ask for {}, which compares with {}.",
+            "for expected regret the mean reward of an arm must be the same at all steps, but `reward` of the problem {!r} "
+            "reads `step`; use {}, which compares with {}.",
             *(problem.name, Setting("regret", "realised"), FIXED_ARM_COMPARATOR),
             argument="regret",
             code="unsupported",
@@ -201,12 +201,12 @@ def check_problem_and_horizon(problem: Any, horizon: Any) -> tuple[Problem, int]
 
 
 def describe_wrong_problem(value: Any) -> str:
-    """Describe what was given for a problem, and how to get a problem from it if there is a way."""
+    """Describe a value that is not a problem. If a problem can be made from it, state how."""
     kind = type(value).__name__
     if isinstance(value, type) and issubclass(value, Problem):
         return f"{value!r}; make one, e.g. {value.__name__}(...)"
     if isinstance(getattr(value, "problem", None), Problem):
-        return f"a {kind}, which holds one; pass its fields: fitted.problem, horizon=fitted.horizon"
+        return f"a {kind}, which contains one; pass its fields: fitted.problem, horizon=fitted.horizon"
     if kind == "Logs":
         return "past logs; fit a problem to them: fitted = fit(logs), then fitted.problem, horizon=fitted.horizon"
     return f"{value!r}"
@@ -231,7 +231,7 @@ def resolve_checkpoints(checkpoints: Any, horizon: int) -> tuple[int, ...]:
 
 
 def make_study_setup(spec: SimulationSpec, tuner: Tuner | None = None, *, several: bool = False) -> StudySetup:
-    """Make the record of a request. With `several` policies each entry of the result has its own policy."""
+    """Make the record of a request. With `several` policies it has none, because each entry of the result has one."""
     return StudySetup(
         policy=None if several else describe(spec.policy),
         problem=describe(spec.problem),
@@ -253,7 +253,7 @@ def make_study_setup(spec: SimulationSpec, tuner: Tuner | None = None, *, severa
 
 
 def make_problem_setup(problem: Problem, horizon: int, seed: int = 0) -> StudySetup:
-    """Make the record of a request about all policies."""
+    """Make the record of a request that holds for all policies."""
     return StudySetup(
         policy=None,
         problem=describe(problem),

@@ -22,9 +22,9 @@ from banditune.registry import load_from_file
 
 
 def load_own_policy(source: str) -> Policy | None:
-    """Load a user's policy by the file and the name that a result keeps; None if the file does not exist.
+    """Load a user's policy by the file and the name in a result; None if the file does not exist.
 
-    A module that is imported already is not run again.
+    A module that was imported before is not run again.
     """
     path, _, name = source.rpartition(":")
     if not Path(path).is_file():
@@ -40,13 +40,13 @@ def load_own_policy(source: str) -> Policy | None:
 def restore_policy(
     config: Mapping[str, Any], policy: Policy | None, registry: Mapping[str, Any], *, of: str, call: Wording
 ) -> Policy:
-    """Restore the policy that a file describes: check the one passed, or build it from the registry."""
+    """Restore the policy that a file describes. Check the given one, or make one from the registry."""
     options = {key: _convert_to_lists(value) for key, value in config.items()}
     name, own_code = options.pop("name", None), options.pop(OWN_CODE_KEY, None)
     if policy is not None:
         policy = _fill_open_options(policy, config)
         description = describe(policy) if isinstance(policy, Policy) else policy
-        # A user's code may have moved to another file. Older files do not hold that it is a user's.
+        # A user's code may have moved to another file. Older files do not state that the code is a user's.
         is_same = isinstance(description, dict) and description | {OWN_CODE_KEY: None} == {
             "name": name,
             **options,

@@ -1,4 +1,4 @@
-"""The function `robustness`: computes the regret of a value on other problems than the expected one."""
+"""The function `robustness`, which computes the regret of a value on other problems than the expected one."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def robustness(
     simulation: Simulation = SIMULATION,
     run: Run = RUN,
 ) -> RobustnessReport:
-    """Compute the regret of a parameter value if another problem comes than the expected one.
+    """Compute the regret of a parameter value on other problems than the expected one.
 
     For each of these problems the policy is tuned again with the same budget. Then the given value, the best known value
     and the textbook value are simulated on the same fresh instances.
@@ -63,18 +63,18 @@ def robustness(
     horizon : int
         Steps in a run.
     others : sequence of (str, Problem), optional
-        Problems that may come instead, each with a description. By default means are shifted and spread, there are more
-        arms, and horizons are shorter and longer.
+        The other problems, each with a description. By default they have shifted means, a larger spread of means, more
+        arms, and shorter and longer horizons.
     budget : int
         Simulated runs of each search.
     seed : int
         The same seed gives the same answer.
     search : Search
-        How to search.
+        Settings of the search.
     simulation : Simulation
-        What is simulated.
+        Settings that change numbers.
     run : Run
-        Where and how it runs; its `store` is not used.
+        Settings of the execution, which do not change numbers; its `store` is not used.
 
     Returns
     -------
@@ -126,7 +126,7 @@ def robustness(
 
 @dataclass(frozen=True, kw_only=True)
 class RobustnessPlan:
-    """The scenarios of a robustness check, how the policy is tuned in each, and the notices that are known before."""
+    """The scenarios of a robustness check, the settings of their searches, and the notices that need no simulation."""
 
     scenarios: Sequence[tuple[str, SimulationSpec]]
     tuner: Tuner

@@ -1,4 +1,4 @@
-"""Tunes a policy for one scenario and compares a given value with the best known one there."""
+"""Tunes a policy for one scenario, and compares a given value with the best known value of the scenario."""
 
 from __future__ import annotations
 
@@ -28,11 +28,14 @@ from banditune.study.time_estimates import measure_seconds_per_run
 from banditune.study.validation import ValueAdvantage, validate_unexplored_end
 
 SELECTION_RUNS, MAX_CANDIDATES = 250, 7
-"""Instances that select the best known value, and the most values to select from."""
+"""The number of instances from which the best known value is selected, and the largest number of candidates."""
 
 
 SURE_STANDARD_ERRORS = 3.0
-"""Another value replaces the re-tuned one if it is this many standard errors better. Of six values, 1% do by chance."""
+"""A value replaces the re-tuned one if it is this many standard errors better.
+
+The probability that one of six values does so by chance is 1%.
+"""
 
 
 MATERIAL_SHARE = 0.01
@@ -68,8 +71,8 @@ def evaluate_scenario(
 ) -> Scenario:
     """Tune the policy for a problem, and compare a value with the best value that is known there.
 
-    A search that failed would hide excess regret. So neighbours of both values and the textbook value are simulated too, on
-    other instances. One that is significantly better replaces the re-tuned value.
+    If the search fails, the excess regret is too low. So neighbours of both values and the textbook value are simulated
+    too, on other instances. One that is significantly better replaces the re-tuned value.
     """
     space, split = resolve_space(spec), split_spec(spec)
     (search_range,) = space.ranges
@@ -160,7 +163,7 @@ def note_gap_doubts(
     """Yield the reasons why the gap that a search states may be wrong.
 
     `ahead` is the advantage of the best known value over the answer. `behind` is the regret of the answer minus that of the
-    given value. `fresh` is its regret on instances that did not select it.
+    given value. `fresh` is its regret on instances that were not used to select it.
     """
     posterior, (search_range,), (retuned,) = answer.posterior, space.ranges, answer.value
     end = find_nearest_end(search_range, retuned)
@@ -173,11 +176,11 @@ def note_gap_doubts(
     if posterior is None:
         return
     if posterior.misfit:
-        yield "the search for it says that it cannot be trusted"
+        yield "the curves of the search for it do not fit"
     if posterior.second_dip:
         yield "the regret there may have more than one dip"
     if advantage.mean - SURE_STANDARD_ERRORS * advantage.se > posterior.regret_gap:
-        yield "the search for it missed a better value by more than it states"
+        yield "another value is better than the answer of the search for it by more than the stated gap"
     # The search's statements are about its own part of a data set; the other part may differ.
     if fresh_estimate.unit == "run" and any(note_contradiction(space, answer.value, posterior, fresh_estimate)):
         yield "fresh instances contradict the search for it"

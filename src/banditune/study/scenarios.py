@@ -26,7 +26,7 @@ OTHER_HORIZONS = ((1 / 3, "a third of the horizon"), (3, "three times the horizo
 def change_spec(spec: SimulationSpec, problem: Problem, horizon: int) -> SimulationSpec:
     """Make the spec with another problem and horizon, and check it.
 
-    Noise and prior stay those of the expected problem, because nobody knows beforehand that another one comes.
+    The policy keeps the noise and the prior of the expected problem, because in practice the other problem is not expected.
     """
     changed = build_spec(
         spec.policy,
@@ -87,7 +87,7 @@ def list_scenario_specs(
 
 
 def list_problem_variants(problem: Problem) -> list[tuple[str, Problem]]:
-    """List variants of a problem. A user's own `sample` may not read what they change, so it has none."""
+    """List variants of a problem; none for a user's own `sample`, which may not use the options that variants change."""
     return list(list_variants(problem)) if is_package_code(type(problem).sample) else []
 
 

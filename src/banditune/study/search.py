@@ -1,4 +1,4 @@
-"""Runs a tuner's search: asks it for trials, simulates them and sends it the regrets."""
+"""Runs a tuner's search: requests trials from it, simulates them and sends it the regrets."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from banditune.tuners.cma_es import CMAES
 from banditune.tuners.two_part import TwoPart
 
 MAX_CONFIDENCE = 0.99
-"""Statements of the search come from simulated curves, which do not support a higher confidence."""
+"""The highest confidence of a search. Its statements come from simulated curves, which are too few for more."""
 
 
 FIRST_VALIDATION_INSTANCE = SEARCH_INSTANCE_LIMIT
-"""Validation uses instances from this number on; no search gets that far."""
+"""The number of the first instance for validation. Searches use smaller numbers."""
 
 
 SEARCH_SPAWN_KEY = (1, 0, 0)
@@ -73,7 +73,7 @@ def run_search(
             trials.append(TrialResult.from_regrets(trial.values, regrets))
             start = start or time.monotonic()  # without the time to compile
             if goal.precision is not None:
-                counter.expect(min(first, budget - first))  # a guess: as many runs again
+                counter.expect(min(first, budget - first))  # an estimate: as many runs again
             is_late = time.monotonic() - start > max_seconds
             trial = generator.throw(StopSearch(regrets)) if is_late else generator.send(regrets)
     except StopIteration as answer:
@@ -89,7 +89,7 @@ def start_search(tuner: Tuner, space: Space, budget: int, goal: Goal = SPEND_BUD
     check_parameter_count(tuner, space)
     options: dict[str, Any] = {}
     if "rng" in signature(tuner.search).parameters:
-        # Instances come from the same seed: the spawn key makes these numbers independent of theirs.
+        # Instances are drawn from the same seed. The spawn key makes these numbers independent of them.
         options["rng"] = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=SEARCH_SPAWN_KEY))
     goals = (goal,) if tuner.accepts_goal else ()
     searched = space.ranges[0] if tuner.max_parameters == 1 else space
@@ -133,12 +133,12 @@ def check_trial(tuner: Tuner, trial: Trial, space: Space, remaining: int) -> Tri
     sizes: Any = [trial.size] * len(trial.values) if has_one_size else trial.size
     if len(sizes) != len(trial.values) or min(sizes, default=0) < 1:
         raise SimulationError(
-            f"a trial must have values and a size >= 1 for all or for each, but {tuner} asked for {trial}."
+            f"a trial must have values and a size >= 1 for all or for each, but {tuner} requested {trial}."
         )
     rows = check_trial_rows(tuner, trial.values, space, "asked for")
     if sum(sizes) > remaining:
         raise SimulationError(
-            f"a search must keep to its budget, but {tuner} asked for {sum(sizes):,} runs where {remaining:,} are left."
+            f"a search must keep to its budget, but {tuner} requested {sum(sizes):,} runs and {remaining:,} are left."
         )
     return trial._replace(values=rows)
 
@@ -202,7 +202,7 @@ def resolve_goal(tuner: Tuner, budget: Any, precision: Any, search: Search) -> G
 
 
 def resolve_budget(goal: Goal, budget: Any, max_runs: Any) -> int:
-    """Check the runs that a search may spend."""
+    """Resolve the largest number of runs of a search."""
     if goal.precision is not None:
         return check_count("max_runs", 100_000 if max_runs is None else max_runs)
     runs = check_count("budget", 1000 if budget is None else budget)

@@ -1,4 +1,4 @@
-"""Settings that requests have in common: how to search, what is simulated, and where it runs."""
+"""Settings that requests share: of the search, of the simulation, and of its execution."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from banditune.core.tuner import Tuner
 from banditune.simulation.instances import SEARCH_INSTANCE_LIMIT
 
 Include = Literal["curve", "lower_bound", "no_lower_bound", "robustness"]
-"""What a tuning computes besides its answer."""
+"""The choices for what a tuning computes besides its answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Search:
-    """How to search for the best parameter value.
+    """Settings of the search for the best parameter value.
 
     Parameters
     ----------
@@ -31,14 +31,14 @@ class Search:
     fixed : mapping of str to float, optional
         Values of parameters that are not searched. All others are searched together.
     confidence : float
-        How sure the search must be that the precision is reached, from 0.5 to 0.99.
+        The probability with which the precision must be reached, from 0.5 to 0.99.
     max_runs : int, optional
-        With a precision: the search ends after this many runs in any case; 100,000 by default.
+        The largest number of runs of a search for a precision; 100,000 by default.
     max_time : float, optional
-        The search ends after this many seconds.
+        The number of seconds after which the search ends.
     validate : int, optional
-        Fresh instances on which the answer is validated. By default `tune` takes as many as the gain needs to be known to a
-        few percent; `compare`, `robustness` and `backtest` take 1,000.
+        Fresh instances on which the answer is validated. By default `tune` uses as many as an error of the gain of a few
+        percent needs; `compare`, `robustness` and `backtest` use 1,000.
     """
 
     tuner: Tuner | None = None
@@ -56,17 +56,17 @@ class Search:
 
 @dataclass(frozen=True, kw_only=True)
 class Simulation:
-    """What is simulated. These settings change numbers.
+    """Settings of the simulation that change numbers.
 
     Parameters
     ----------
     regret : {"expected", "realised"}
         Whether regret compares mean rewards or the rewards that were drawn.
     common_random_numbers : bool
-        Whether all parameter values meet the same reward noise on an instance. Differences between values are then known
-        more precisely.
+        Whether all parameter values have the same reward noise on an instance. This makes differences between values more
+        precise.
     shortcuts : bool
-        Whether exact faster algorithms replace the step-by-step loop where they apply.
+        Whether exact, faster algorithms replace the step-by-step loop where they apply.
     """
 
     regret: Literal["expected", "realised"] = "expected"
@@ -81,25 +81,26 @@ class Simulation:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """Where and how simulations run. These settings do not change numbers.
+    """Settings of the execution. They do not change numbers.
 
     Parameters
     ----------
     workers : int, optional
-        How many threads or processes; all cores by default.
+        The number of threads or processes; all cores by default.
     device : {"cpu", "gpu", "auto"}
-        "auto" takes a GPU if there is one. Numbers of a GPU agree with those of the CPU, but not in every bit.
+        "auto" uses a GPU if there is one. Numbers of a GPU agree with those of the CPU except for rounding.
     executor : str or object
         "threads", "processes", "dask://host:8786", "ray://host:10001", a Dask client, or your own executor.
     time_limit : float, optional
-        Seconds that one chunk of the work may take. Child processes then do the work, and are ended.
+        The longest time of one chunk of the work, in seconds. With a limit, chunks run in child processes, which are ended
+        if they exceed it.
     store : str or Path, optional
-        A file that keeps every regret as it comes, rounded to float32. What it holds is not simulated again, so that an
-        interrupted request goes on from there.
+        A file to which every regret is written, rounded to float32. Regrets in it are not simulated again, so that an
+        interrupted request can be continued.
     progress : callable, optional
-        Called with (runs done, runs in all) as work goes on.
+        Called with (runs done, runs in all) during the work.
     announce : callable, optional
-        Called with a line on how long a long task will take, before it starts.
+        Called before a long task starts, with a line on its estimated time.
     """
 
     workers: int | None = None
@@ -123,7 +124,7 @@ def check_settings(**settings: Any) -> None:
 
 
 def check_unused(verb: str, settings: Search | Run, *names: str) -> None:
-    """Refuse settings that a verb would not use."""
+    """Reject settings that the function `verb` does not use."""
     for name in names:
         value = getattr(settings, name)
         if value != getattr(type(settings)(), name):
@@ -132,13 +133,13 @@ def check_unused(verb: str, settings: Search | Run, *names: str) -> None:
 
 
 def check_include(include: Any, allowed: Sequence[str]) -> frozenset[str]:
-    """Check what a result holds besides its answer, and return it as a set of words."""
+    """Check the requested parts of a result besides its answer, and return them as a set of words."""
     requested = {include} if isinstance(include, str) else set(include)
     unknown = sorted(map(str, requested - set(allowed)))
     if unknown:
         allowed_words = ", ".join(map(repr, allowed))
         raise InvalidRequest(
-            "{} must be out of {}, but got {!r}.",
+            "{} must be a collection of {}, but got {!r}.",
             *(Argument("include"), allowed_words, unknown[0]),
             argument="include",
             code="unknown-name",

@@ -50,8 +50,8 @@ def simulate(
     problem : Problem
         The distribution of problem instances, such as `Bernoulli(arms=10)`.
     params : number, sequence of numbers, sequence of rows, or mapping, optional
-        Parameter values; rows of numbers where the policy has several parameters. The textbook values by default. They may
-        lie outside of the range that a tuner would search.
+        Parameter values; rows of numbers if the policy has several parameters. The textbook values by default. They may
+        lie outside the range that a tuner searches.
     horizon : int
         Steps in a run.
     runs : int
@@ -59,13 +59,13 @@ def simulate(
     seed : int
         The same seed gives the same answer.
     checkpoints : sequence of int, optional
-        Steps after which the regret is wanted, in increasing order.
+        Steps after which the regret is returned, in increasing order.
     first_instance : int
         The number of the first instance.
     simulation : Simulation
-        What is simulated.
+        Settings that change numbers.
     run : Run
-        Where and how it runs.
+        Settings of the execution, which do not change numbers.
 
     Returns
     -------
@@ -129,11 +129,11 @@ def curve(
     seed : int
         The same seed gives the same answer.
     search : Search
-        Its `ranges` and `fixed` determine the grid; the other fields must be left out.
+        Its `ranges` and `fixed` determine the grid. Other fields must not be given.
     simulation : Simulation
-        What is simulated.
+        Settings that change numbers.
     run : Run
-        Where and how it runs.
+        Settings of the execution, which do not change numbers.
 
     Returns
     -------
@@ -158,7 +158,7 @@ def curve(
     runs = check_count("runs", runs, 2)
     if values is not None and search.ranges is not None:
         raise InvalidRequest(
-            "either {} or {} can be given for a curve, but got both; values need no range.",
+            "either {} or {} can be given for a curve, but got both; leave out the range.",
             *(Argument("values"), Argument("ranges")),
             argument="values",
             code="conflict",

@@ -1,4 +1,4 @@
-"""Estimates how long work will take: a few runs are timed before it starts."""
+"""Estimates the time of a task: a few runs are timed before it starts."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from banditune.storage.stored_simulator import StoredSimulator
 from banditune.study.search import FIRST_VALIDATION_INSTANCE
 
 AnnounceCallback = Callable[[str], None]
-"""Receives a line on how long the work that starts now will take."""
+"""Called with a line on the estimated time of a task that is about to start."""
 
 
 MIN_TIMED_SECONDS = 0.1
-"""Seconds after which a rate is known well enough."""
+"""The seconds after which the measurement of a rate ends."""
 
 
 MAX_TIMED_RUNS = 256
-"""Most runs that are timed: a block of instances."""
+"""The largest number of runs that are timed: a block of instances."""
 
 
 def measure_seconds_per_run(spec: SimulationSpec, values: Sequence[float], simulator: StoredSimulator) -> float:
@@ -49,7 +49,7 @@ def measure_seconds_per_run(spec: SimulationSpec, values: Sequence[float], simul
 
 
 def format_duration(seconds: float) -> str:
-    """Write a duration with two digits: 40 s, 9 min, 2.5 h."""
+    """Format a duration with two digits: 40 s, 9 min, 2.5 h."""
     for unit, size in (("h", 3600.0), ("min", 60.0)):
         if seconds >= 1.5 * size:
             return f"{float(f'{seconds / size:.2g}'):g} {unit}"

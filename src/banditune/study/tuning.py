@@ -67,7 +67,7 @@ from banditune.study.time_estimates import AnnounceCallback, format_duration, me
 from banditune.study.validation import MIN_VALIDATION_RUNS, ValueAdvantage, validate_answer, validate_unexplored_end
 
 MAX_CURVE_RUNS = 1000
-"""Instances on which the curve of a tuning is drawn, at most."""
+"""The largest number of instances for the curve of a tuning."""
 
 
 SCENARIO_BUDGET = 1000
@@ -89,8 +89,8 @@ def tune(
 ) -> Tuning:
     """Find the parameter values with the lowest Bayes regret.
 
-    After the search, the answer and the textbook value are simulated on fresh instances, the same for both. What is
-    reported was not seen by the search.
+    After the search, the answer and the textbook value are simulated on fresh instances, the same for both. The reported
+    regrets are those of the fresh instances.
 
     Parameters
     ----------
@@ -110,15 +110,15 @@ def tune(
     seed : int
         The same seed gives the same answer.
     include : collection of {"curve", "lower_bound", "no_lower_bound", "robustness"}
-        What is computed besides the answer: the regret curve, and the regret if another problem comes than the expected
-        one. The lower bound under all policies is computed if that takes seconds only; "lower_bound" computes it in any
-        case, "no_lower_bound" never.
+        What is computed besides the answer: the regret curve, and the regret on other problems than the expected one. By
+        default, the lower bound on the regret of every policy is computed if this takes only seconds. "lower_bound"
+        computes it in any case, "no_lower_bound" never.
     search : Search
-        How to search: tuner, ranges, fixed parameters, confidence, limits, validation.
+        Settings of the search: tuner, ranges, fixed parameters, confidence, limits, validation.
     simulation : Simulation
-        What is simulated.
+        Settings that change numbers.
     run : Run
-        Where and how it runs.
+        Settings of the execution, which do not change numbers.
 
     Returns
     -------
@@ -142,7 +142,7 @@ def tune(
     spec = build_spec(policy, problem, horizon=horizon, seed=seed, search=search, simulation=simulation, run=run)
     included = check_include(include, get_args(Include))
     executor = resolve_executor(run, spec)
-    # All checks come before the work, and before a store is created.
+    # All checks precede the work and the creation of a store.
     plan = _plan_tuning(spec, search, budget, precision, included)
     check_storable(run.store, spec)
     lower_bound = find_lower_bound(problem, spec.horizon, resolve_lower_bound_choice(included))
@@ -174,7 +174,7 @@ def tune(
 
 @dataclass(frozen=True, kw_only=True)
 class _TuningPlan:
-    """A tuning whose arguments are checked: what is searched, and what is simulated afterwards."""
+    """A tuning with checked arguments: the search, and the simulations after it."""
 
     spec: SimulationSpec
     split: HoldOutSplit
@@ -241,7 +241,7 @@ def _plan_tuning(
 
 @dataclass(frozen=True, kw_only=True)
 class _ValidatedAnswer:
-    """The answer of a search, and what fresh instances show of it."""
+    """The answer of a search, and its regrets on fresh instances."""
 
     row: tuple[float, ...]
     """The values of the parameters that were searched."""

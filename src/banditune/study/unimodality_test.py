@@ -15,7 +15,7 @@ FALSE_ALARM_RATE = 0.05
 
 
 MIN_TEST_RUNS = 30
-"""Runs below which nothing is rejected: the statistics are too far from normal."""
+"""The fewest runs for a rejection. With fewer, the statistics are too far from normal."""
 
 
 def check_unimodal(values: FloatArray, regrets: FloatArray, *, candidates: int = 0) -> UnimodalityTest:
@@ -25,7 +25,7 @@ def check_unimodal(values: FloatArray, regrets: FloatArray, *, candidates: int =
     triples, of the smaller of the two paired t statistics. Under a unimodal curve one of each triple's two differences is
     not positive. So a false alarm needs one of the V (V - 1) differences of pairs to exceed its expectation by the critical
     value. Bonferroni's inequality bounds its probability by `FALSE_ALARM_RATE`, as far as the central limit theorem holds.
-    If values were selected by the curve, `candidates` is the number of those that they were selected from.
+    If values were selected by the curve, `candidates` is the number of values among which they were selected.
     """
     count = len(values)
     pairs = max(count, candidates) * (max(count, candidates) - 1)

@@ -17,15 +17,15 @@ from banditune.study.progress import ProgressCounter
 from banditune.study.search import FIRST_VALIDATION_INSTANCE
 
 PILOT_RUNS, MIN_VALIDATION_RUNS, MAX_VALIDATION_RUNS = 250, 1000, 4000
-"""Instances that estimate how many validation needs, and limits of that number. The pilot is not part of the validation."""
+"""The number of pilot instances, which are not part of the validation, and limits of the number of instances for it."""
 
 
 ValueAdvantage = tuple[float, Estimate]
-"""Another value than the answer, and the regret of the answer minus that of this value."""
+"""A value other than the answer, and the regret of the answer minus that of this value."""
 
 
 TARGET_RELATIVE_ERRORS = {"gain": 0.03, "regret": 0.05}
-"""Standard errors that validation aims at, as shares of their means."""
+"""The intended standard errors of validation, as shares of their means."""
 
 
 def validate_answer(
@@ -92,8 +92,8 @@ def validate_unexplored_end(
     """Simulate the end that the search could not evaluate, and estimate its advantage over the answer.
 
     `tuned` are the answer's independent numbers on the same instances. None if there is no such end, or if the policy
-    refuses it. The end does not become the answer: a policy may never explore there. If arms come in a known order, good
-    ones first, it would gain by ties alone.
+    rejects it. The end does not become the answer, because a policy may never explore there. If arms are in a known order,
+    good ones first, such a policy would only gain by ties.
     """
     if posterior is None or not posterior.unexplored:
         return None

@@ -1,4 +1,4 @@
-"""Checks of your own policies, problems, tuners and executors."""
+"""Conformance checks of your own policies, problems, tuners and executors."""
 
 from banditune.core.lazy_names import attach_stub
 

@@ -1,4 +1,4 @@
-"""What all checks of a user's own objects share: steps, their findings, and the error where one fails."""
+"""The parts of all checks of users' own objects: steps, their findings, and the error of a failed step."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from banditune.results.conformance_results import ConformanceCheck, ConformanceR
 
 
 class Violation(Exception):
-    """A contract is broken. The message says what must hold, what was seen, and the way out."""
+    """Raised if a contract is violated. The message contains the rule, the observation and advice."""
 
 
 class NotApplicable(Exception):
-    """A check does not apply. The message says why."""
+    """Raised if a check does not apply. The message is the reason."""
 
 
 class Finding(NamedTuple):
-    """What a step compared and found, with the number of runs and the smallest deviation that it would have seen."""
+    """The outcome of a step, with the number of runs and the smallest deviation that it would have detected."""
 
     text: str
     runs: int = 0
@@ -33,7 +33,7 @@ class Finding(NamedTuple):
 
 
 def run_steps(kind: str, subject: str, steps: Mapping[str, Callable[[], Finding]]) -> ConformanceReport:
-    """Run the steps in their order and report what they found. The first one that fails ends the check."""
+    """Run the steps in their order and report their findings. The first failed step ends the check."""
     checks, left_out = [], []
     for name, step in steps.items():
         try:
@@ -53,12 +53,12 @@ def run_steps(kind: str, subject: str, steps: Mapping[str, Callable[[], Finding]
 
 
 def make_conformance_error(kind: str, subject: str, step: str, evidence: str) -> ConformanceError:
-    """Make the error of a step that failed."""
+    """Make the error of a failed step."""
     return ConformanceError(f"the {kind} {subject!r} fails the check {step!r}: {evidence}", check=step, argument=kind)
 
 
 def check_description(record: Any, example: str) -> Finding:
-    """Check that a record is frozen, can be hashed, and is described by JSON from which it can be made again."""
+    """Check that a record is frozen, can be hashed, and has a description in JSON from which it can be made again."""
     if isinstance(record, type):
         raise Violation(f"an object must be given, but {record.__name__} is a class; make one, such as {example}.")
     description = describe(record)
@@ -66,14 +66,14 @@ def check_description(record: Any, example: str) -> Finding:
         decoded = json.loads(json.dumps(description, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise Violation(
-            f"options must be numbers, words and lists of them, so that results can hold them as JSON, but {error}; "
+            f"options must be numbers, strings and lists of them, so that results can contain them as JSON, but {error}; "
             "convert them in __post_init__, or leave a field out of the description: "
             "field(metadata={'described': False})."
         ) from error
     if decoded != description:
         raise Violation(
             f"the description must be the same after JSON, but {description!r:.200} became {decoded!r:.200}; use numbers, "
-            "words and lists of them as options."
+            "strings and lists of them as options."
         )
     if not type(record).__dataclass_params__.frozen:
         raise Violation(
@@ -83,10 +83,10 @@ def check_description(record: Any, example: str) -> Finding:
         hash(record)
     except TypeError as error:
         raise Violation(
-            f"a record must have a hash, but {error}; keep options as numbers, words and tuples."
+            f"a record must have a hash, but {error}; use numbers, strings and tuples as options."
         ) from error
     if not description["name"]:
-        raise Violation("a record must have a `name`, which results show, but it has none.")
+        raise Violation("a record must have a `name` for results, but it has none.")
     return Finding(f"frozen, has a hash, and is the same after JSON{_rebuild(record, decoded)}")
 
 
@@ -106,7 +106,7 @@ def _rebuild(record: Any, description: dict[str, Any]) -> str:
     if json.loads(json.dumps(describe(rebuilt))) != description:
         raise Violation(
             f"a record that is made from its description must have the same description, but {arguments!r:.200} became "
-            f"{describe(rebuilt)!r:.200}; keep options as they are given, or convert them so that converting twice "
+            f"{describe(rebuilt)!r:.200}; keep options unchanged, or convert them so that converting twice "
             "changes nothing."
         )
     return "; made again from it, it has the same description"
@@ -114,13 +114,13 @@ def _rebuild(record: Any, description: dict[str, Any]) -> str:
 
 @contextmanager
 def forbid_global_randomness(subject: str) -> Iterator[None]:
-    """Raise where code draws from the global generators of Python or NumPy."""
+    """Raise an error if code draws from the global generators of Python or NumPy."""
     before = random.getstate(), _read_numpy_state()
     yield
     if before != (random.getstate(), _read_numpy_state()):
         raise Violation(
-            f"{subject} must not draw from the generators that a whole process shares, such as np.random.random() and "
-            "random.random(), because results would depend on what ran before; draw from the generator or stream that "
+            f"{subject} must not draw from the global generators of a process, such as np.random.random() and "
+            "random.random(), because results would depend on earlier calls; draw from the generator or stream that "
             "is passed."
         )
 
@@ -131,7 +131,7 @@ def _read_numpy_state() -> Any:
 
 
 def describe_bits(first: Any, second: Any) -> str:
-    """Describe how two arrays differ: how many numbers do, and the first of them."""
+    """Describe the difference of two arrays: the number of different elements, and the first of them."""
     different = np.argwhere(first != second)
     index = tuple(int(number) for number in different[0])
     values = f"{float(first[index])!r} and {float(second[index])!r}"

@@ -1,4 +1,4 @@
-"""Checks that a deployed policy is rebuilt from pulls and totals, in plain Python."""
+"""Checks, in plain Python, that a deployed policy can be rebuilt from pulls and totals."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from banditune.simulation.spec import SimulationSpec
 from banditune.testing.conformance_steps import Finding, Violation
 
 DEPLOYED_STEPS = 60
-"""Decisions of the deployed policy."""
+"""The number of decisions of the deployed policy."""
 
 
 ROUNDING = 1e-9
-"""Share of a total that is rounding."""
+"""The relative rounding error of a total."""
 
 
 def check_recall_and_resume(spec: SimulationSpec, row: FloatArray) -> Finding:
-    """Check that `recall` returns pulls and totals, and that `resume` rebuilds a memory from which they come back."""
+    """Check that `recall` returns pulls and totals, and that it returns the same ones after `resume`."""
     steps = min(DEPLOYED_STEPS, spec.horizon)
     draws = make_agent_stream(spec.seed, (0, 0))
     agent = make_agent(spec, row, draws)
-    facts = play_agent(agent, spec, steps)
+    facts = run_agent(agent, spec, steps)
     recalled = agent.recall()
     if spec.policy.rewards == "unit" and spec.problem.rewards == "unit":
-        facts[1] = recalled[1]  # such a policy may keep pseudo-rewards of 0 and 1 in their place
+        facts[1] = recalled[1]  # such a policy may keep pseudo-rewards of 0 and 1 instead
     if not _is_close(recalled, facts):
         raise Violation(
             f"`recall` must write the pulls and the total reward of every arm, but after {steps} steps it wrote "
@@ -46,16 +46,16 @@ def check_recall_and_resume(spec: SimulationSpec, row: FloatArray) -> Finding:
     recalled_again = rebuilt.recall()
     if not _is_close(recalled_again, facts):
         raise Violation(
-            f"`resume` must rebuild the memory, so that `recall` returns what it was given, but it returned "
+            f"`resume` must rebuild the memory, so that `recall` returns the same numbers, but it returned "
             f"{recalled_again.tolist()!r:.300} instead of {facts.tolist()!r:.300}."
         )
     choice, expected = rebuilt.choose(steps), agent.choose(steps)
     if choice != expected:
         raise Violation(
-            f"a rebuilt policy must go on as before, but after {steps} steps it chooses arm {choice} instead of "
+            f"a rebuilt policy must continue as before, but after {steps} steps it chooses arm {choice} instead of "
             f"{expected}; let `resume` set every number of the memory from pulls, totals and parameters."
         )
-    return Finding(f"rebuilt from pulls and totals after {steps} steps, it recalls them and goes on", steps)
+    return Finding(f"rebuilt from pulls and totals after {steps} steps, it recalls them and continues", steps)
 
 
 def make_agent(spec: SimulationSpec, row: FloatArray, draws: IntArray) -> PolicyAgent:
@@ -71,8 +71,8 @@ def make_agent(spec: SimulationSpec, row: FloatArray, draws: IntArray) -> Policy
     return agent
 
 
-def play_agent(agent: PolicyAgent, spec: SimulationSpec, steps: int) -> FloatArray:
-    """Let a deployed policy decide on the first instance; returns pulls and totals of the arms, as two rows."""
+def run_agent(agent: PolicyAgent, spec: SimulationSpec, steps: int) -> FloatArray:
+    """Run a deployed policy on the first instance. Return pulls and totals of the arms, as two rows."""
     problem = spec.problem
     reward: Any = getattr(problem.reward, "py_func", problem.reward)
     instance = Instance(draw_instances(problem, spec.seed, 0).means[0], np.array(problem.options(), float))
@@ -90,6 +90,6 @@ def play_agent(agent: PolicyAgent, spec: SimulationSpec, steps: int) -> FloatArr
 
 
 def _is_close(first: FloatArray, second: FloatArray) -> bool:
-    """Whether pulls are equal and totals differ by rounding only."""
+    """Return whether pulls are equal and totals differ only by rounding."""
     close = np.allclose(first[1], second[1], rtol=ROUNDING, atol=ROUNDING * (1 + np.abs(second[1]).max()))
     return np.array_equal(first[0], second[0]) and bool(close)

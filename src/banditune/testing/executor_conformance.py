@@ -1,4 +1,4 @@
-"""Checks a user's own executor."""
+"""The checks of a user's own executor."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from banditune.simulation.spec import SimulationSpec
 from banditune.testing.conformance_steps import Finding, Violation, describe_bits, run_steps
 
 RUNS = 600
-"""Runs that are simulated on the executor, in blocks of 256."""
+"""The number of runs that are simulated on the executor, in blocks of 256."""
 
 
 ROWS = np.array([[0.1], [0.5], [1.0]])
 
 
 SPEC = (UCB1(noise=0.5), Bernoulli(arms=3), 100)
-"""Policy, problem and horizon that are simulated."""
+"""The policies, problems and horizons that are simulated."""
 
 
 def check_executor(executor: Executor) -> ConformanceReport:
-    """Check that an executor keeps its contract: the same bits as threads, each chunk once, errors as they are.
+    """Check that an executor fulfils its contract: the same bits as threads, each chunk once, unchanged errors.
 
-    It is meant for tests of your own executor. It takes about a second, and the time that workers take to start.
+    It is meant for tests of your own executor. It takes about a second, plus the time to start workers.
 
     Parameters
     ----------
@@ -50,9 +50,9 @@ def check_executor(executor: Executor) -> ConformanceReport:
     Raises
     ------
     ConformanceError
-        If the executor breaks its contract.
+        If the executor violates its contract.
     InvalidRequest
-        If the object is no executor.
+        If the object is not an executor.
 
     Examples
     --------
@@ -92,10 +92,12 @@ def make_spec(policy: Policy | None = None, seed: int = 0) -> SimulationSpec:
 
 
 def check_workers(executor: Executor) -> Finding:
-    """Check what the scheduler reads of an executor."""
+    """Check the attributes of an executor that the scheduler reads."""
     workers, seconds = executor.workers, executor.chunk_seconds
     if (convert_to_integer(workers) or 0) < 1:
-        raise Violation(f"`workers` must be a whole number >= 1, the chunks that run at once, but it is {workers!r}.")
+        raise Violation(
+            f"`workers` must be a whole number >= 1, the number of chunks that run at once, but it is {workers!r}."
+        )
     if not 0 <= seconds < np.inf:
         raise Violation(f"`chunk_seconds` must be a number >= 0, but it is {seconds!r}.")
     return Finding(f"{workers} workers, chunks of about {seconds:g} s")
@@ -120,7 +122,7 @@ def check_bits(executor: Executor) -> Finding:
     expected_each = simulate_rows_separately(specs[0], ROWS, sizes, 0, workers=1)
     executed_each = simulate_rows_separately(specs[0], ROWS, sizes, 0, executor=executor)
     if not all(map(np.array_equal, expected_each, executed_each)):
-        raise Violation("regrets of rows with runs of their own must be those of a thread, but they differ.")
+        raise Violation("regrets of rows with separate runs must be those of a thread, but they differ.")
     text = f"the bits of a thread, in {len(specs)} specs of {len(ROWS)} rows and {RUNS} runs"
     return Finding(text, len(specs) * RUNS, 0.0)
 
@@ -131,7 +133,7 @@ def make_chunks() -> list[Chunk]:
 
 
 def check_chunks(executor: Executor) -> Finding:
-    """Submit chunks in one session: each comes back once, with its ticket."""
+    """Submit chunks in one session, and check that each is returned once, with its ticket."""
     chunks = dict(enumerate(make_chunks(), start=7))
     returned: dict[int, Any] = {}
     with executor.open_session(make_spec()) as session:
@@ -140,21 +142,21 @@ def check_chunks(executor: Executor) -> Finding:
         for _ in chunks:
             ticket, result = session.wait_for_result()
             if ticket not in chunks or ticket in returned:
-                raise Violation(f"each ticket must come back once, but {ticket!r} came back of {list(chunks)}.")
+                raise Violation(f"each ticket must be returned once, but got {ticket!r} of {list(chunks)}.")
             returned[ticket] = result
     for ticket, result in returned.items():
         if isinstance(result, LostChunk):
-            raise Violation(f"a chunk was lost, although no worker needed to die: {result.reason}.")
+            raise Violation(f"no chunk must be lost while all workers run, but one was: {result.reason}.")
         shape = (len(ROWS), len(chunks[ticket].runs), 1)
         if not isinstance(result, ChunkResult) or np.shape(result.regrets) != shape:
             raise Violation(
                 f"the result of ticket {ticket} must be a ChunkResult with regrets {shape}, but got {result!r:.200}."
             )
-    return Finding(f"{len(chunks)} chunks came back once each, with their tickets", len(chunks), 0.0)
+    return Finding(f"{len(chunks)} chunks were returned once each, with their tickets", len(chunks), 0.0)
 
 
 def check_stopping(executor: Executor) -> Finding:
-    """Leave a session with chunks in flight: the next one gets none of them."""
+    """End a session with chunks in flight, and check that the next one receives none of them."""
     with executor.open_session(make_spec()) as session:
         for ticket, chunk in enumerate(make_chunks(), start=100):
             session.submit(ticket, chunk)
@@ -162,12 +164,12 @@ def check_stopping(executor: Executor) -> Finding:
         session.submit(1, make_chunks()[0])
         ticket, _ = session.wait_for_result()
     if ticket != 1:
-        raise Violation(f"a session must return its own chunks only, but it returned ticket {ticket} of another.")
-    return Finding("a session that ends early leaves nothing to the next one", len(make_chunks()))
+        raise Violation(f"a session must return only its own chunks, but it returned ticket {ticket} of another.")
+    return Finding("after a session that ends early, the next one receives none of its chunks", len(make_chunks()))
 
 
 def check_errors(executor: Executor) -> Finding:
-    """Simulate a policy that fails: the error is that of a thread, and the executor works afterwards."""
+    """Simulate a policy that fails, and check that the error is that of a thread and that the executor works afterwards."""
     spec = make_spec()
     failing = replace(spec, problem=NoInstances())
     messages = []
@@ -184,5 +186,5 @@ def check_errors(executor: Executor) -> Finding:
         )
     after = simulate_rows(spec, ROWS, range(5), executor=executor)
     if not np.array_equal(after, simulate_rows(spec, ROWS, range(5), workers=1)):
-        raise Violation("an executor must work after an error, but regrets differ then.")
+        raise Violation("an executor must work after an error, but after it regrets differ.")
     return Finding("an error of the problem is that of a thread, and the executor works afterwards")

@@ -1,4 +1,4 @@
-"""Runs a policy as plain Python, without the compiler: the loop, choices before any reward, and a deployed policy."""
+"""Runs a policy as plain Python, without the compiler: the loop, and choices before any reward."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from banditune.simulation.spec import SimulationSpec
 
 
 class PlainSimulator(Simulator):
-    """Simulates chunks by the same code, which is bound but not compiled."""
+    """Simulates chunks with the same code, which is bound and not compiled."""
 
     def _load_kernel(self) -> tuple[Callable[..., Any], int, int]:
         slots, floats, integers = fill_slots(self.spec)
-        return bind_function(loop.play_block, slots)[0], floats, integers
+        return bind_function(loop.simulate_block, slots)[0], floats, integers
 
 
 def simulate_in_python(spec: SimulationSpec, params: Any, runs: range) -> FloatArray:
-    """Simulate rows of parameters as plain Python; returns regrets as an array (rows, runs, checkpoints)."""
+    """Simulate rows of parameters as plain Python. Return regrets as an array (rows, runs, checkpoints)."""
     rows = copy_read_only(params)
-    with np.errstate(all="ignore"):  # compiled code is silent, too
+    with np.errstate(all="ignore"):  # compiled code has no warnings either
         result = PlainSimulator(spec).simulate_chunk(Chunk(rows, 0, runs), NO_STOP_SIGNAL)
     if result.failure[0]:
         raise SimulationError(describe_failure(spec, rows, runs, result.failure))
@@ -41,7 +41,7 @@ def simulate_in_python(spec: SimulationSpec, params: Any, runs: range) -> FloatA
 
 
 def choose_repeatedly(floats, setting, params, stream, choices):  # type: ignore[no-untyped-def]
-    """Choose at one step after another without any reward, as where feedback comes late."""
+    """Choose at successive steps without any reward, as with late feedback."""
     setting = loop.resolve_setting(setting)
     memory, scratch = loop.split_floats(floats, setting)
     state = loop.view(memory, setting)
@@ -51,7 +51,7 @@ def choose_repeatedly(floats, setting, params, stream, choices):  # type: ignore
 
 
 def choose_without_rewards(spec: SimulationSpec, row: FloatArray, steps: int) -> FloatArray:
-    """Let a policy choose at `steps` steps before it sees a reward; returns the arms."""
+    """Call a policy's `choose` at `steps` steps without a reward. Return the arms."""
     policy, problem = spec.policy, spec.problem
     features = draw_instances(problem, spec.seed, 0).features
     assert features is not None

@@ -1,4 +1,4 @@
-"""Checks a user's own policy."""
+"""The checks of a user's own policy."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ DEFAULT_PROBLEMS: tuple[Callable[[], Problem], ...] = (
     lambda: Linear(arms=12, dims=3),
     lambda: Logistic(arms=8, dims=3),
 )
-"""Problems on which a policy is checked if none is given. The first that suits it is taken."""
+"""The problems for a check without a given problem. The first one that the policy supports is used."""
 
 
 EARLY_STEPS = 200
-"""Steps at which a policy must choose without a reward, at most."""
+"""The largest number of steps at which a policy must choose without a reward."""
 
 
 BITWISE_RUNS = 3
-"""Runs in plain Python, which is slow."""
+"""The number of runs in plain Python, which is slow."""
 
 
 NO_BOUND: tuple[Include, ...] = ("no_lower_bound",)
@@ -74,34 +74,34 @@ BORDER_RUNS = range(250, 262)
 def check_policy(
     policy: Policy, problem: Problem | None = None, *, horizon: int = 200, params: Any = None, seed: int = 0
 ) -> ConformanceReport:
-    """Check that a policy keeps its contract: what it takes and returns, its memory, its randomness and its shortcuts.
+    """Check that a policy fulfils its contract: arguments and results, memory, random numbers and shortcuts.
 
     It is meant for tests of your own policy. It takes a few seconds, most of them to compile. The first violation raises
-    an error that names the check, the evidence and the way out.
+    an error with the check, the evidence and advice.
 
     Parameters
     ----------
     policy : Policy
         The policy.
     problem : Problem, optional
-        The problem to simulate. By default a problem of this package that suits the policy.
+        The problem to simulate. By default a problem of this package that the policy supports.
     horizon : int
         Steps in a run.
     params : sequence, optional
-        Parameter values that are simulated, a row each. By default the textbook value, the low end and a value near it,
-        and a value beyond the range where the policy is defined there.
+        Parameter values that are simulated, a row each. By default the textbook value, the low end, a value near it, and,
+        if the policy is defined there, a value beyond the range.
     seed : int
         The seed of the instances.
 
     Returns
     -------
     ConformanceReport
-        The checks that were passed, with the number of runs and the deviation that each would have seen.
+        The checks that were passed, with the number of runs and the deviation that each would have detected.
 
     Raises
     ------
     ConformanceError
-        If the policy breaks its contract.
+        If the policy violates its contract.
     InvalidRequest
         If an argument of this function cannot be used.
 
@@ -118,7 +118,7 @@ def check_policy(
 
 
 class PolicySubject:
-    """A policy under check, with the problem and the rows of parameters that are simulated."""
+    """A policy with the problem and the rows of parameters of its check."""
 
     def __init__(self, policy: Policy, problem: Problem | None, horizon: int, params: Any, seed: int) -> None:
         self.policy, self.given_problem = policy, problem
@@ -127,7 +127,7 @@ class PolicySubject:
         self.rows: FloatArray
 
     def list_steps(self) -> dict[str, Callable[[], Finding]]:
-        """List the checks in their order. The later ones build on the earlier ones."""
+        """List the checks in their order. Later checks assume that earlier ones were passed."""
         steps: dict[str, Callable[[], Finding]] = {
             "description": lambda: check_description(self.policy, "Mine()"),
             "contract": self.check_contract,
@@ -145,7 +145,7 @@ class PolicySubject:
         return steps
 
     def check_contract(self) -> Finding:
-        """Find a problem for the policy, and check what it must define."""
+        """Find a problem for the policy, and check the functions that a policy must define."""
         problem = self.given_problem or find_problem(self.policy, self.horizon)
         spec = build_spec(self.policy, problem, horizon=self.horizon, seed=self.seed)
         policy, sizes = spec.policy, (problem.arms, problem.dims, spec.horizon)
@@ -154,7 +154,7 @@ class PolicySubject:
                 memory, options = ([call(*sizes) for _ in range(2)] for call in (policy.memory, policy.options))
             if memory[0] != memory[1] or not isinstance(memory[0], int | np.integer) or memory[0] < 0:
                 raise Violation(
-                    f"`memory(arms, dims, horizon)` must return a whole number, the same at each call, but it returned "
+                    f"`memory(arms, dims, horizon)` must return the same whole number at each call, but it returned "
                     f"{memory[0]!r} and {memory[1]!r}; compute it from its arguments and the policy's options."
                 )
             if not np.array_equal(np.asarray(options[0]), np.asarray(options[1])):
@@ -171,15 +171,15 @@ class PolicySubject:
         return Finding(f"functions and their arguments, ranges of parameters ({names}), on {problem.name!r}")
 
     def check_memory(self) -> Finding:
-        """Check that no run depends on the memory that another one left."""
+        """Check that no run depends on the memory of another one."""
         self.need_scalar_code("objects of other libraries are made anew for every run")
         check_start_writes_memory(self.spec)
         arms, dims = self.spec.problem.arms, self.spec.problem.dims
         size = self.spec.policy.memory(arms, dims, self.spec.horizon)
-        return Finding(f"`start` writes all that `view` names of {size} numbers")
+        return Finding(f"`start` writes all parts that `view` returns of {size} numbers")
 
     def check_choices_without_rewards(self) -> Finding:
-        """Check that the policy chooses before it has seen any reward."""
+        """Check that the policy can choose before the first reward."""
         self.need_scalar_code("objects of other libraries are called in turn")
         steps = min(EARLY_STEPS, self.spec.horizon)
         arms = self.spec.problem.arms
@@ -189,20 +189,20 @@ class PolicySubject:
             if len(wrong):
                 step = int(wrong[0])
                 raise Violation(
-                    f"`choose` must return an arm from 0 to {arms - 1} also before the first reward, because feedback may "
-                    f"come late, but it returned {choices[step]:g} at step {step} with parameters {row.tolist()}; decide "
-                    "what to pull while `state` holds no reward."
+                    f"`choose` must return an arm from 0 to {arms - 1} even before the first reward, because feedback may "
+                    f"be late, but it returned {choices[step]:g} at step {step} with parameters {row.tolist()}; return an "
+                    "arm for a `state` without rewards."
                 )
         return Finding(f"chooses at {steps} steps without a reward, {count_rows(self.rows)}")
 
     def check_decisions(self) -> Finding:
-        """Simulate compiled code: every decision is an arm, no index is NaN, and a second time gives the same."""
+        """Simulate compiled code, and check that every decision is an arm, no index is NaN, and repetitions are equal."""
         runs = range(64)
         first, second = (self.simulate(self.spec, self.rows, runs) for _ in range(2))
         if not np.array_equal(first, second):
             raise Violation(
-                f"the same seed must give the same regrets, but {describe_bits(first, second)}; draw random numbers from "
-                "`stream` alone, and keep nothing between runs."
+                f"the same seed must give the same regrets, but {describe_bits(first, second)}; draw random numbers only "
+                "from `stream`, and keep nothing between runs."
             )
         decisions = len(self.rows) * len(runs) * self.spec.horizon
         return Finding(f"{decisions:,} decisions are arms, and the same for the same seed", len(runs), 0.0)
@@ -225,7 +225,7 @@ class PolicySubject:
                     raise Violation(
                         f"compiled code must give the regrets of plain Python, but {describe_bits(python, compiled)}; "
                         "look for whole numbers beyond 2^63, for variables that change their type, and for reads outside "
-                        "of an array."
+                        "an array."
                     )
         total = sum(runs for _, runs in variants)
         return Finding(
@@ -235,7 +235,7 @@ class PolicySubject:
         )
 
     def check_cuts(self) -> Finding:
-        """Compare one thread with two, and the whole with rows and runs one by one."""
+        """Compare one thread with two threads, runs in pieces, and rows one by one."""
         spec = replace(self.spec, common_random_numbers=False)
         uncut = self.simulate(spec, self.rows, BORDER_RUNS)
         first, last = BORDER_RUNS.start, BORDER_RUNS.stop
@@ -250,8 +250,8 @@ class PolicySubject:
         for cut, regrets in cuts.items():
             if not np.array_equal(uncut, regrets):
                 raise Violation(
-                    f"regrets must not depend on how the work is cut, but with {cut} {describe_bits(uncut, regrets)}; keep "
-                    "nothing between runs, and draw random numbers from `stream` alone."
+                    f"regrets must not depend on the division of the work, but with {cut} {describe_bits(uncut, regrets)}; "
+                    "keep nothing between runs, and draw random numbers only from `stream`."
                 )
         return Finding("two threads, runs in pieces and rows one by one give the same bits", len(BORDER_RUNS), 0.0)
 
@@ -261,7 +261,7 @@ class PolicySubject:
             names = [name for name in POLICY_SLOTS if getattr(self.policy, name) not in shortcut.replaces]
             statement = f"{shortcut.name!r} does not replace the policy's {', '.join(names)}, and is never used"
             if "shortcuts" in vars(type(self.policy)):
-                raise Violation(f"{statement}; add what it stands for to `replaces`, or leave the shortcut out.")
+                raise Violation(f"{statement}; add these functions to `replaces`, or leave the shortcut out.")
             raise NotApplicable(statement)
         for spec in self.list_shortcut_specs(shortcut):
             if select_shortcut(spec.policy, spec.problem) is shortcut:
@@ -273,7 +273,7 @@ class PolicySubject:
         )
 
     def list_shortcut_specs(self, shortcut: Shortcut) -> Iterator[SimulationSpec]:
-        """List specs with a policy that has this shortcut only: on the problem of the check, then on others."""
+        """List specs with a policy that has only this shortcut: first on the problem of the check, then on others."""
         points = tuple(sorted({max(1, self.horizon // 10), self.horizon}))
         problems = [self.spec.problem]
         if self.given_problem is None:
@@ -286,20 +286,20 @@ class PolicySubject:
             yield replace(spec, policy=keep_only_shortcut(spec.policy, shortcut), textbook_policy=None)
 
     def check_warp_version(self) -> Finding:
-        """State that a GPU version is not compared here."""
-        raise NotApplicable("it runs on a GPU only; simulate on both devices, and compare means")
+        """Leave out the comparison of a GPU version."""
+        raise NotApplicable("it runs only on a GPU; simulate on both devices, and compare means")
 
     def check_travel(self) -> Finding:
-        """Check that the policy can be sent to other processes. Workers compare its code when it arrives."""
+        """Check that the policy can be sent to other processes. Workers check its code when they receive it."""
         self.need_scalar_code("objects of other libraries are made in each process")
-        # It is not read back here: cloudpickle would put new functions into the class of this process.
+        # It is not unpickled here, because cloudpickle would replace functions in the class of this process.
         return Finding(f"pickled for other processes in {len(pack_spec(self.spec).payload):,} bytes")
 
     def check_deployment(self) -> Finding:
         """Check that a deployed policy is rebuilt from pulls and totals."""
         policy = self.spec.policy
         if policy.recall is None or policy.resume is None:
-            raise NotApplicable("without `recall` and `resume` it cannot be deployed")
+            raise NotApplicable("the policy has no `recall` and `resume`, so it cannot be deployed")
         return check_recall_and_resume(self.spec, self.rows[0])
 
     def check_result(self) -> Finding:
@@ -311,7 +311,7 @@ class PolicySubject:
             regrets = simulate(
                 self.policy, self.spec.problem, horizon=self.horizon, runs=20, simulation=simulation, run=run
             )
-            return Finding("it has no parameter to tune; simulated through `simulate`", regrets.shape[1])
+            return Finding("it has no parameter to tune; simulated by `simulate`", regrets.shape[1])
         search = Search(fixed={search_range.name: search_range.textbook for search_range in ranges[1:]}, validate=20)
         result = tune(
             self.policy,
@@ -325,7 +325,7 @@ class PolicySubject:
             run=run,
         )
         if from_json(result.to_json()) != result:
-            raise Violation("a result must be the same after JSON, but it is not; use numbers and words as options.")
+            raise Violation("a result must be the same after JSON, but it is not; use numbers and strings as options.")
         return Finding(f"tuned with {result.search_runs} runs; the result is the same after JSON", result.search_runs)
 
     def simulate(
@@ -335,13 +335,13 @@ class PolicySubject:
         return simulate_rows(spec, rows, runs, workers=workers, first_row=first_row)
 
     def need_scalar_code(self, otherwise: str) -> None:
-        """End a check that is about scalar code, if the policy has none."""
+        """Leave out a check of scalar code if the policy has none."""
         if self.spec.policy.is_external:
             raise NotApplicable(otherwise)
 
 
 def find_problem(policy: Policy, horizon: int) -> Problem:
-    """Find a problem that suits a policy."""
+    """Find a problem that a policy supports."""
     refusal: BanditTuneError | None = None
     for make in DEFAULT_PROBLEMS:
         problem = make()
@@ -355,13 +355,13 @@ def find_problem(policy: Policy, horizon: int) -> Problem:
             continue
         return problem
     raise Violation(
-        f"a problem must suit the policy, but none of this package does ({refusal}); give one as `problem`, or correct "
+        f"the policy must support a problem, but none of this package ({refusal}); give one as `problem`, or correct "
         "`rewards` and `needs_features` of the policy."
     )
 
 
 def make_rows(spec: SimulationSpec) -> FloatArray:
-    """Make rows of parameters: textbook, and for each parameter a value near its low end, that end, and one beyond."""
+    """Make rows of parameters: textbook values, and for each parameter its low end, a value near it, and one beyond."""
     ranges = resolve_ranges(spec)
     textbook = [search_range.textbook for search_range in ranges]
     rows = [textbook or [0.0]]
@@ -374,7 +374,7 @@ def make_rows(spec: SimulationSpec) -> FloatArray:
 
 
 def go_beyond(search_range: Range) -> float:
-    """Return a value beyond the usual range, or the highest one if the policy is defined for no other."""
+    """Return a value above the usual range, or the highest value for which the policy is defined."""
     if search_range.scale == "log":
         value = search_range.high * math.sqrt(search_range.high / search_range.low)
     else:

@@ -1,4 +1,4 @@
-"""Checks a user's own problem."""
+"""The checks of a user's own problem."""
 
 from __future__ import annotations
 
@@ -38,51 +38,51 @@ from banditune.testing.conformance_steps import (
 )
 
 SAMPLE_SIZES = (1, 3)
-"""Sizes with which `sample` is called, beside that of a block."""
+"""The sizes with which `sample` is called, besides that of a block."""
 
 
 PYTHON_RUNS, PYTHON_PULLS = 8, 16
-"""Instances and pulls whose rewards are drawn in plain Python."""
+"""The numbers of instances and of pulls whose rewards are drawn in plain Python."""
 
 
 NOISE_RUNS, NOISE_PULLS = 256, 64
-"""Instances and pulls of an arm whose rewards show the noise."""
+"""The numbers of instances and of pulls of an arm from which the noise is estimated."""
 
 
 DOUBTFUL_NOISE_ERRORS = 6.0
-"""Standard errors from the stated noise that are no chance, also where a few rewards carry the variance."""
+"""The deviation from the stated noise, in standard errors, that is an error. It is large enough for heavy tails."""
 
 
 class NoPolicy(Policy):
-    """Fills the place of the policy in a spec of which only the problem is read."""
+    """A placeholder for the policy in a spec of which only the problem is used."""
 
     name = "none"
 
 
 def check_problem(problem: Problem, *, horizon: int = 1000, seed: int = 0) -> ConformanceReport:
-    """Check that a problem keeps its contract: instances by their seed, rewards by their stream, means as stated.
+    """Check that a problem fulfils its contract: instances depend on the seed, rewards on the stream, and means are right.
 
-    It is meant for tests of your own problem, and takes about two seconds. `simulate` and `tune` make a part of these
-    checks before the first run. The first violation raises an error that names the check, the evidence and the way out.
+    It is meant for tests of your own problem, and takes about two seconds. `simulate` and `tune` make some of these checks
+    before the first run. The first violation raises an error with the check, the evidence and advice.
 
     Parameters
     ----------
     problem : Problem
         The problem, such as one from `define_problem`.
     horizon : int
-        Steps in a run. A problem with fewer rewards is checked at its own limit.
+        Steps in a run. A problem with a shorter maximum horizon is checked at this maximum.
     seed : int
         The seed of the instances.
 
     Returns
     -------
     ConformanceReport
-        The checks that were passed, with the number of rewards and the deviation that each would have seen.
+        The checks that were passed, with the number of rewards and the deviation that each would have detected.
 
     Raises
     ------
     ConformanceError
-        If the problem breaks its contract.
+        If the problem violates its contract.
     InvalidRequest
         If an argument of this function cannot be used.
 
@@ -116,7 +116,7 @@ def check_problem(problem: Problem, *, horizon: int = 1000, seed: int = 0) -> Co
 
 
 def check_contract(spec: SimulationSpec) -> Finding:
-    """Check what a problem must define."""
+    """Check the attributes that a problem must define."""
     problem = spec.problem
     if problem.rewards not in REWARD_KINDS:
         raise Violation(
@@ -134,7 +134,7 @@ def check_contract(spec: SimulationSpec) -> Finding:
 
 
 def check_instances(spec: SimulationSpec) -> Finding:
-    """Check that instances depend on the seed alone, in any order and number."""
+    """Check that instances depend only on the seed, in any order and number."""
     problem, seed = spec.problem, spec.seed
     with forbid_global_randomness("`sample(size, rng)`"):
         check_sampled_instances(problem, seed)
@@ -142,8 +142,8 @@ def check_instances(spec: SimulationSpec) -> Finding:
         backwards = [draw_instances(problem, seed, block).means for block in (2, 1, 0)][::-1]
     if not np.array_equal(in_order, backwards):
         raise Violation(
-            "instances must not depend on those that were drawn before, but in another order they are others; keep nothing "
-            "between calls of `sample`."
+            "instances must not depend on those that were drawn before, but in another order they are different; keep "
+            "nothing between calls of `sample`."
         )
     for size in SAMPLE_SIZES:
         shape = np.shape(sample_instances(problem, seed, size))
@@ -152,9 +152,7 @@ def check_instances(spec: SimulationSpec) -> Finding:
                 f"`sample(size, rng)` must return means of shape (size, {problem.arms}), but for size={size} it returned "
                 f"{shape}; use `size` wherever you draw."
             )
-    return Finding(
-        f"{3 * len(in_order[0])} instances depend on the seed alone, in any order", 3 * len(in_order[0]), 0.0
-    )
+    return Finding(f"{3 * len(in_order[0])} instances depend only on the seed, in any order", 3 * len(in_order[0]), 0.0)
 
 
 def sample_instances(problem: Problem, seed: int, size: int) -> Any:
@@ -165,11 +163,11 @@ def sample_instances(problem: Problem, seed: int, size: int) -> Any:
 
 
 def check_rewards(spec: SimulationSpec) -> Finding:
-    """Check that rewards depend on their stream alone and are of the stated kind."""
+    """Check that rewards depend only on their stream and are of the stated kind."""
     means = draw_instances(spec.problem, spec.seed, 0).means
     with forbid_global_randomness("`reward`"):
         check_drawn_rewards(spec, means)
-    return Finding(f"rewards depend on instance, arm, pull and stream alone, and are {spec.problem.rewards}")
+    return Finding(f"rewards depend only on instance, arm, pull and stream, and are {spec.problem.rewards}")
 
 
 def check_plain_python(spec: SimulationSpec) -> Finding:
@@ -192,7 +190,7 @@ def check_plain_python(spec: SimulationSpec) -> Finding:
 
 
 def draw_reward_table(spec: SimulationSpec, draw: Callable[..., Any], runs: int, pulls: int) -> FloatArray:
-    """Draw the first rewards of every arm: an array (runs, arms, pulls). If steps matter, a pull is one step."""
+    """Draw the first rewards of every arm, an array (runs, arms, pulls). If rewards depend on steps, a pull is one step."""
     problem = spec.problem
     means, options = draw_instances(problem, spec.seed, 0).means, copy_read_only(problem.options())
     table, steps = np.empty((runs, problem.arms, pulls)), np.arange(pulls)
@@ -211,7 +209,7 @@ def check_means(spec: SimulationSpec) -> Finding:
     first, second = check_sampled_instances(spec.problem, spec.seed)
     check = check_stated_means(spec, first, second)
     if check is None:
-        raise Violation("rewards must be finite numbers that can be drawn; `simulate` reports why they are not.")
+        raise Violation("it must be possible to draw rewards, and they must be finite; `simulate` reports the error.")
     arm = "" if math.isnan(check.detectable_per_arm) else f", and one of {check.detectable_per_arm:.2g} in a single arm"
     return Finding(
         f"rewards agree with the means that `sample` returns: over {check.reward_count:,} rewards they are "
@@ -223,7 +221,7 @@ def check_means(spec: SimulationSpec) -> Finding:
 
 
 def check_noise(spec: SimulationSpec) -> Finding:
-    """Compare the spread of rewards with the noise that policies take from the problem."""
+    """Compare the standard deviation of rewards with the noise that policies take from the problem."""
     problem = spec.problem
     if problem.has_step_dependent_means:
         raise NotApplicable("means change with the step")
@@ -233,7 +231,7 @@ def check_noise(spec: SimulationSpec) -> Finding:
     stated = noise.value
     rewards = draw_reward_table(spec, compile_reward_sampler(spec), NOISE_RUNS, min(NOISE_PULLS, spec.horizon))
     squares = (rewards - draw_instances(problem, spec.seed, 0).means[:, :, None]) ** 2
-    # Instances differ: rewards of one instance are no independent evidence about all.
+    # Instances differ, so rewards of one instance are not independent observations of the noise.
     instance_squares = squares.mean(axis=(1, 2))
     variance, error = (
         float(instance_squares.mean()),
@@ -243,7 +241,7 @@ def check_noise(spec: SimulationSpec) -> Finding:
     if abs(variance - stated**2) > DOUBTFUL_NOISE_ERRORS * error + 1e-9 * variance:
         raise Violation(
             f"`noise` must be the standard deviation of rewards around their means, but it is {stated:.4g}, and that of "
-            f"{rewards.size:,} rewards is {math.sqrt(variance):.4g} (a deviation of {detectable:.2g} is visible); correct "
+            f"{rewards.size:,} rewards is {math.sqrt(variance):.4g} (a deviation of {detectable:.2g} is detected); correct "
             "`noise`, or leave it None, so that policies measure it."
         )
     return Finding(

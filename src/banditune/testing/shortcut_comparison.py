@@ -1,4 +1,4 @@
-"""Compares a shortcut with the plain loop: bit by bit if it claims that, in mean regret otherwise."""
+"""Compares a shortcut with the plain loop: bit by bit if it is declared exact in every bit, else by mean regrets."""
 
 from __future__ import annotations
 
@@ -16,15 +16,18 @@ from banditune.simulation.spec import SimulationSpec
 from banditune.testing.conformance_steps import Violation, describe_bits
 
 MAX_ERRORS = 4.0
-"""Standard errors that two mean regrets may differ."""
+"""The largest difference of two mean regrets, in standard errors."""
 
 
 ROUNDING = 1e-9
-"""Share of the mean regret that is rounding."""
+"""The relative rounding error of a mean regret."""
 
 
 BITWISE_RUNS, LAW_RUNS, LAW_RUNS_WITH_FEATURES = 300, 4000, 2000
-"""Runs for a shortcut that is exact bit by bit, and for one that is exact in law. Steps with features take longer."""
+"""The numbers of runs for a shortcut that is exact in every bit, and for one with the same distribution of regrets.
+
+Steps with features take longer, so there are fewer runs.
+"""
 
 
 class MeanComparison(NamedTuple):
@@ -73,10 +76,10 @@ def simulate_both_ways(spec: SimulationSpec, params: FloatArray, runs: range) ->
 
 
 def compare_shortcut(spec: SimulationSpec, shortcut: Shortcut, params: FloatArray) -> tuple[str, int, float]:
-    """Compare a shortcut with the plain loop; returns the finding, the runs and the detectable deviation.
+    """Compare a shortcut with the plain loop. Return the finding, the runs and the detectable deviation.
 
-    `spec` must have a policy with this shortcut only. Rows for which the proof does not hold must be those of the plain
-    loop. A mean that is off is examined once more on other runs, four times as many, so that chance fails no shortcut.
+    The policy of `spec` must have only this shortcut. Rows for which the proof does not hold must be those of the plain
+    loop. If a mean differs, it is compared again on four times as many other runs, to avoid false alarms.
     """
     law_runs = LAW_RUNS_WITH_FEATURES if spec.problem.dims else LAW_RUNS
     size = BITWISE_RUNS if shortcut.is_bitwise_exact else law_runs
@@ -96,7 +99,7 @@ def compare_shortcut(spec: SimulationSpec, shortcut: Shortcut, params: FloatArra
             raise Violation(
                 f"the shortcut {shortcut.name!r} must pull the same arms as the plain loop (is_bitwise_exact=True), but "
                 f"{describe_bits(fast, plain)}{_name_worst_row(compare_means(fast, plain), wide)}; correct `advance`, "
-                "narrow `is_valid`, or set is_bitwise_exact=False if only the law is the same."
+                "narrow `is_valid`, or set is_bitwise_exact=False if only the distribution is the same."
             )
         return f"{shortcut.name!r}: every bit is that of the plain loop, {rows}, {size} runs", size, 0.0
     means = compare_means(fast, plain)
@@ -106,7 +109,7 @@ def compare_shortcut(spec: SimulationSpec, shortcut: Shortcut, params: FloatArra
         size *= 5
     if not means.is_same:
         raise Violation(
-            f"the shortcut {shortcut.name!r} must have the regrets of the plain loop in law, but mean regrets differ"
+            f"the shortcut {shortcut.name!r} must have the mean regrets of the plain loop, but they differ"
             f"{_name_worst_row(means, wide)}; correct `advance`, or narrow `is_valid`."
         )
     return (
@@ -118,7 +121,7 @@ def compare_shortcut(spec: SimulationSpec, shortcut: Shortcut, params: FloatArra
 
 
 def _name_worst_row(means: MeanComparison, params: FloatArray) -> str:
-    """Name the row of parameters with the largest deviation, in standard errors."""
+    """Describe the row of parameters with the largest deviation in standard errors."""
     with np.errstate(all="ignore"):
         errors = np.abs(means.difference) / np.maximum(means.error, 1e-300)
     row, point = np.unravel_index(int(np.argmax(errors)), errors.shape)

@@ -1,4 +1,4 @@
-"""Checks a user's own tuner on curves that are known, and in a small study."""
+"""The checks of a user's own tuner, on known curves and in a small study."""
 
 from __future__ import annotations
 
@@ -35,50 +35,50 @@ RANGES = (
     Range("pulls", 3.0, 5000.0, 10.0, True, "log"),
     Range("offset", -2.0, -1.5, -1.75, False, "linear"),
 )
-"""Ranges that are searched: the usual one, whole numbers on a log scale, and one below 0."""
+"""The searched ranges: the usual one, whole numbers on a log scale, and one below 0."""
 
 
 SMALL_BUDGETS = (1, 2, 3, 7, 20, 60)
-"""Budgets that are tried beside the given one. A tuner may refuse the smallest."""
+"""The budgets besides the given one. A tuner may reject the smallest ones."""
 
 
 NO_BOUND: tuple[Include, ...] = ("no_lower_bound",)
 
 
 LOWEST_UNIT = 0.3
-"""Where the curve is lowest, as a share of the range."""
+"""The position of the curve's minimum, as a share of the range."""
 
 
 STUDY_HORIZON, STUDY_BUDGET = 100, 500
-"""Horizon and budget of the small study. A tuner that refuses this budget gets the one of the check."""
+"""The horizon and the budget of the small study. If a tuner rejects this budget, that of the check is used."""
 
 
 def compute_dip(units: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """A curve with one dip, and noise."""
+    """Compute a curve with one dip, with noise."""
     return 10 + 40 * np.abs(units - LOWEST_UNIT) + 5 * rng.standard_normal(units.shape)
 
 
 def compute_flat(units: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """A parameter without an effect: no regret anywhere."""
+    """Compute the curve of a parameter without effect, with regret 0 everywhere."""
     return np.zeros(units.shape)
 
 
 def compute_wild(units: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Regrets below 0 and a few that are enormous, as realised regret has them."""
+    """Compute regrets of which some are below 0 and a few are very large, like realised regrets."""
     return units - 3 + 1e6 * (rng.random(units.shape) < 0.01)
 
 
 def compute_plain_dip(units: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """A curve with one dip, without noise."""
+    """Compute a curve with one dip, without noise."""
     return 10 + 40 * np.abs(units - LOWEST_UNIT)
 
 
 CURVES: tuple[Callable[..., FloatArray], ...] = (compute_dip, compute_flat, compute_wild)
-"""Regrets by the position in the range."""
+"""A function from positions in the range to regrets."""
 
 
 class SearchRecord(NamedTuple):
-    """A search that has ended: its trials, its answer, and the runs that it spent."""
+    """A search that has ended: its trials, its answer, and its number of runs."""
 
     trials: tuple[Trial, ...]
     row: tuple[float, ...]
@@ -86,18 +86,17 @@ class SearchRecord(NamedTuple):
 
 
 def check_tuner(tuner: Tuner, *, budget: int = 1000, seed: int = 0) -> ConformanceReport:
-    """Check that a tuner keeps its contract: its budget, its range, its random numbers, its goal.
+    """Check that a tuner fulfils its contract: budget, range, random numbers and goal.
 
-    It is meant for tests of your own tuner. It searches curves that are known, then tunes a policy, and takes a few
-    seconds. The first violation raises an error that names the check, the evidence and the way out. It does not judge how
-    good the answers are.
+    It is meant for tests of your own tuner. It searches known curves, then tunes a policy, and takes a few seconds. The
+    first violation raises an error with the check, the evidence and advice. The quality of the answers is not checked.
 
     Parameters
     ----------
     tuner : Tuner
         The tuner.
     budget : int
-        The largest budget that is tried. The tuner must accept it.
+        The largest budget. The tuner must accept it.
     seed : int
         The seed of the curves' noise, and of the tuner's random numbers.
 
@@ -109,7 +108,7 @@ def check_tuner(tuner: Tuner, *, budget: int = 1000, seed: int = 0) -> Conforman
     Raises
     ------
     ConformanceError
-        If the tuner breaks its contract.
+        If the tuner violates its contract.
     InvalidRequest
         If an argument of this function cannot be used.
 
@@ -134,7 +133,7 @@ def check_tuner(tuner: Tuner, *, budget: int = 1000, seed: int = 0) -> Conforman
 
 
 def check_contract(tuner: Tuner, budget: int) -> Finding:
-    """Check that `search` is a generator of the right arguments."""
+    """Check that `search` is a generator with the right arguments."""
     arguments = list(inspect.signature(tuner.search).parameters)
     expected_count = 3 if tuner.accepts_goal else 2
     required = [name for name in arguments if name != "rng"]
@@ -161,7 +160,7 @@ def run_search_on_curve(
     goal: Goal = SPEND_BUDGET,
     max_trials: int | None = None,
 ) -> SearchRecord | None:
-    """Run a search on a curve; None if the tuner refuses the budget. After `max_trials` it must answer."""
+    """Run a search on a curve; None if the tuner rejects the budget. After `max_trials` it must answer."""
     rng = np.random.default_rng(seed)
     trials: list[Trial] = []
     spent = 0
@@ -188,7 +187,7 @@ def run_search_on_curve(
     except InvalidRequest as refusal:
         if trials:
             raise Violation(
-                f"a search must refuse its budget before the first trial, but after {len(trials)} trials it raised: "
+                f"a search must reject its budget before the first trial, but after {len(trials)} trials it raised: "
                 f"{refusal}"
             ) from refusal
         return None
@@ -207,7 +206,7 @@ def list_spaces(tuner: Tuner) -> list[Space]:
 
 
 def check_budget_and_range(tuner: Tuner, budget: int, seed: int) -> Finding:
-    """Check that no search exceeds its budget or leaves its range, whatever the regrets."""
+    """Check that no search exceeds its budget or leaves its range, for any regrets."""
     searches, refused = 0, 0
     for space in list_spaces(tuner):
         for runs in sorted({*SMALL_BUDGETS, budget}):
@@ -222,7 +221,7 @@ def check_budget_and_range(tuner: Tuner, budget: int, seed: int) -> Finding:
                         f"the tuner must accept the budget of the check, but it refuses {budget} runs for "
                         f"{', '.join(space.names)}; give a larger `budget`."
                     )
-    refusal = f"; it refuses budgets up to {refused} at least" if refused else ""
+    refusal = f"; it rejects budgets up to {refused}, at least" if refused else ""
     return Finding(f"{searches} searches kept to their budget (1 to {budget}) and their range{refusal}", searches)
 
 
@@ -235,11 +234,11 @@ def check_random_numbers(tuner: Tuner, budget: int, seed: int) -> Finding:
         next(between)
         during = run_search_on_curve(tuner, space, budget, compute_dip, seed)
         between.close()
-    for record, when in ((second, "a second time"), (during, "while another search is under way")):
+    for record, when in ((second, "a second time"), (during, "during another search")):
         if record != first:
             raise Violation(
-                f"the same seed must give the same search, but {when} it makes other trials; take `rng` as an argument of "
-                "`search`, draw from nothing else, and keep nothing on the tuner."
+                f"the same seed must give the same search, but {when} it makes other trials; add an argument `rng` to "
+                "`search`, draw only from it, and keep nothing on the tuner."
             )
     if "rng" not in inspect.signature(tuner.search).parameters:
         return Finding("the same regrets give the same trials; it draws no random numbers", 3, 0.0)
@@ -252,21 +251,19 @@ def check_random_numbers(tuner: Tuner, budget: int, seed: int) -> Finding:
 
 
 def check_goal(tuner: Tuner, budget: int, seed: int) -> Finding:
-    """Check that a tuner that accepts a goal keeps its budget then, too, and answers when it must stop."""
+    """Check that a tuner with a goal keeps to its budget, and answers when it must stop."""
     if not tuner.accepts_goal:
         raise NotApplicable("without accepts_goal = True it is used with a budget only")
     space = list_spaces(tuner)[-1]
     record = run_search_on_curve(tuner, space, budget, compute_dip, seed, Goal(0.5, 0.95))
     stopped = run_search_on_curve(tuner, space, budget, compute_dip, seed, Goal(0.001, 0.95), max_trials=1)
     if record is None or stopped is None:
-        raise Violation(f"the tuner must accept the budget of the check with a goal, but it refuses {budget} runs.")
-    return Finding(
-        f"with a precision of 50% it spends {record.spent} of {budget} runs; it answers when it must stop", 2
-    )
+        raise Violation(f"the tuner must accept the budget of the check with a goal, but it rejects {budget} runs.")
+    return Finding(f"with a precision of 50% it uses {record.spent} of {budget} runs; it answers when it must stop", 2)
 
 
 def check_study(tuner: Tuner, budget: int, seed: int) -> Finding:
-    """Tune a policy: the result is the same on one thread and on two, and after JSON."""
+    """Tune a policy, and check that the result is the same on one thread and on two, and after JSON."""
     study_budget = min(STUDY_BUDGET, budget)
     accepted = run_search_on_curve(tuner, Space(RANGES[:1]), study_budget, compute_dip, seed) is not None
     runs = study_budget if accepted else budget
@@ -286,8 +283,8 @@ def check_study(tuner: Tuner, budget: int, seed: int) -> Finding:
     if results[0] != results[1]:
         raise Violation(
             f"a study must give the same result on one thread and on two, but {results[0].params} became "
-            f"{results[1].params}; keep nothing on the tuner, and draw from `rng` alone."
+            f"{results[1].params}; keep nothing on the tuner, and draw only from `rng`."
         )
     if from_json(results[0].to_json()) != results[0]:
-        raise Violation("a result must be the same after JSON, but it is not; use numbers and words as options.")
+        raise Violation("a result must be the same after JSON, but it is not; use numbers and strings as options.")
     return Finding(f"the same result on one thread and on two, and after JSON ({results[0].search_runs} runs)", 2, 0.0)

@@ -21,7 +21,7 @@ from banditune.tuners.search_windows import SearchWindow, make_whole_window
 from banditune.tuners.unimodality import find_highest_between
 
 STATEMENT_DRAWS = 1000
-"""Curves from which quantiles are taken."""
+"""The number of drawn curves from which quantiles are computed."""
 
 
 FEWEST_RUNS = 30
@@ -29,14 +29,14 @@ FEWEST_RUNS = 30
 
 
 SECOND_DIP_ALARM, MISFIT_ALARM = 0.05, 0.01
-"""False alarm rates, at most."""
+"""Upper limits of false alarm rates."""
 
 
 STEP_SHARE = 0.25
 """At the lower end of a linear range, where a policy may stop exploring, the regret may have a step.
 
-For example, UCB1 tries arms with equal statistics in turn, but with width 0 it stays with the first. The search makes no
-run there, and smooth curves do not show a step. If a curve may end within this share of its minimum, the end is stated as
+For example, UCB1 pulls arms with equal statistics in turn, but with width 0 it always pulls the first. The search makes no
+run there, and smooth curves cannot have a step. If a curve may end within this share of its minimum, the end is stated as
 unexplored.
 """
 
@@ -45,25 +45,25 @@ CONSTANT_FAILURE_SHARE, CONCLUSIVE_RUNS = 0.75, 1000
 """Limits for failures that hardly depend on the width.
 
 Failures are constant if their cost at the largest width is more than this share of that at the smallest. If the largest
-width is the answer, a search needs this many runs to be conclusive.
+width is the answer, statements need this many runs.
 """
 
 
 LEAST_EFFECTIVE_RUNS = 100
-"""The least effective number of runs, (sum)^2 / (sum of squares), if the largest width is the answer.
+"""The smallest effective number of runs, (sum)^2 / (sum of squares), if the largest width is the answer.
 
-If arms differ on few instances only, the other instances hold no information on the cost of exploring.
+If arms differ only on a few instances, the other instances have no information on the cost of exploring.
 """
 
 
 NEAR_OPTIMAL_SHARES = (0.02, 0.05, 0.1, 0.2)
-"""Shares of the lowest regret within which a region may be near-optimal; the smallest possible is stated."""
+"""The shares of the lowest regret for a near-optimal region. The smallest share for which there is a region is stated."""
 
 
 NEAR_OPTIMAL_DOUBT = 0.5
-"""Share of the error probability of other statements that a near-optimal region has.
+"""The error probability of a near-optimal region as a share of that of other statements.
 
-It is smaller because a region is stated only if there seems to be one.
+It is smaller because a region is stated only if there appears to be one.
 """
 
 
@@ -93,22 +93,22 @@ def draw_answer_curves(library: CurveLibrary, fits: CurveFit, search: int = 0) -
 
 
 def make_statement_rng(fit: CurveFit) -> np.random.Generator:
-    """Make random numbers for statements. The seed is a hash of the runs: the same runs give the same statements."""
+    """Make random numbers for statements. The seed is a hash of the runs, so the same runs give the same statements."""
     return np.random.default_rng([crc32(fit.runs.tobytes()), crc32(fit.mean.tobytes())])
 
 
 def bound_regret_gap(answer_curves: AnswerCurves, confidence: float) -> float:
-    """Bound how much better another width may be, with probability `level`."""
+    """Bound the difference between the regrets of the answer and of any other width, with probability `confidence`."""
     return float(
         np.quantile(answer_curves.curves[:, answer_curves.answer_index] - answer_curves.curves.min(axis=1), confidence)
     )
 
 
 def find_near_optimal(answer_curves: AnswerCurves, confidence: float) -> tuple[int, int, float] | None:
-    """Find the widest region around the answer where every width is within a share of the lowest regret, and the share.
+    """Find the widest region around the answer in which every width is within a share of the lowest regret, and the share.
 
-    The statement is joint: the whole region is within that share on more than `level` of the curves, see
-    `NEAR_OPTIMAL_DOUBT`. None if there is no region, or if it holds the answer alone.
+    The statement is joint. The whole region is within the share on a fraction of the curves that depends on `confidence`
+    and `NEAR_OPTIMAL_DOUBT`. None if there is no region, or if it contains only the answer.
     """
     confidence = 1 - NEAR_OPTIMAL_DOUBT * (1 - confidence)
     lowest = answer_curves.curves.min(axis=1, keepdims=True)
@@ -122,7 +122,7 @@ def find_near_optimal(answer_curves: AnswerCurves, confidence: float) -> tuple[i
 
 
 def grow_region(is_near_optimal: Booleans, start: int, confidence: float) -> tuple[int, int]:
-    """Extend a region to both sides in turn while all of it is `within` on at least `level` of the curves."""
+    """Extend a region to both sides in turn while all of it is near-optimal on at least `confidence` of the curves."""
     low = high = start
     is_region = is_near_optimal[:, start]
     sides = deque((-1, 1))
@@ -139,8 +139,8 @@ def grow_region(is_near_optimal: Booleans, start: int, confidence: float) -> tup
 def find_second_dip(fit: CurveFit) -> tuple[int, ...]:
     """Find three points of which the middle one is significantly above both others; empty if there are none.
 
-    As in `check_unimodal`, Bonferroni's inequality over all pairs bounds false alarms, as far as the choice of points does
-    not depend on their noise. Points with few runs are left out.
+    As in `check_unimodal`, Bonferroni's inequality over all pairs bounds false alarms, provided that the choice of points
+    does not depend on their noise. Points with few runs are left out.
     """
     points = np.flatnonzero(fit.runs[0] >= FEWEST_RUNS)
     count = len(points)
@@ -154,7 +154,7 @@ def find_second_dip(fit: CurveFit) -> tuple[int, ...]:
 
 
 def has_misfit(library: CurveLibrary, fit: CurveFit, mean: FloatArray) -> bool:
-    """Return whether the mean of some point differs significantly from the expected curve: then no curve fits."""
+    """Return whether the mean of a point differs significantly from the expected curve, so that no curve fits."""
     points = np.flatnonzero(fit.runs[0] >= FEWEST_RUNS)
     if not len(points):
         return False
@@ -164,7 +164,7 @@ def has_misfit(library: CurveLibrary, fit: CurveFit, mean: FloatArray) -> bool:
 
 
 def is_carried_by_few(fit: CurveFit) -> bool:
-    """Return whether too few runs make the mean regret to distinguish constant failures from the cost of exploring."""
+    """Return whether the mean regret is from too few runs to distinguish constant failures from the cost of exploring."""
     squared = fit.mean[0] ** 2 + fit.variance[0]
     total_loss, squares = (float((fit.runs[0] * numbers).sum()) for numbers in (np.abs(fit.mean[0]), squared))
     return total_loss**2 < LEAST_EFFECTIVE_RUNS * squares
@@ -179,7 +179,7 @@ def has_constant_failures(library: CurveLibrary, fit: CurveFit) -> bool:
 def state_answer(
     library: CurveLibrary, fit: CurveFit, search_range: Range, confidence: float = 0.95, gap_divisor: float = 1.0
 ) -> SearchAnswer:
-    """State the answer of one search and its uncertainty, in the parameter's own units; `gap_divisor` divides the gap."""
+    """State the answer of one search and its uncertainty, as values of the parameter. `gap_divisor` divides the gap."""
     values = np.array([compute_value(search_range, float(width)) for width in library.fine])
     window = make_whole_window(search_range)._replace(library=library)
     return state_window_answer(
@@ -196,7 +196,7 @@ def state_window_answer(
     confidence: float,
     gap_divisor: float,
 ) -> SearchAnswer:
-    """State the answer from curves at these values, inside and outside of the window."""
+    """State the answer from curves at these values, inside and outside the window."""
     library, fitted = window.library, compute_mean_curve(window.library, fit)[0]
     tail = (1 - confidence) / 2
     low, high = np.quantile(answer_curves.curves[:, answer_curves.answer_index], [tail, 1 - tail])
@@ -242,6 +242,6 @@ def compute_value(search_range: Range, width: float) -> float:
 
 
 def is_precision_reached(answer: SearchAnswer, search_range: Range, runs: int, precision: float) -> bool:
-    """Return whether a search with this answer and number of runs may stop: no value is better by more than this share."""
+    """Return whether a search with this answer may stop, because no value is better by more than this share."""
     is_conclusive = runs >= CONCLUSIVE_RUNS or answer.value < compute_value(search_range, 1.0)
     return is_conclusive and bool(answer.posterior.meets_precision(precision))

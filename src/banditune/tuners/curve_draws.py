@@ -10,7 +10,7 @@ from banditune.tuners.curve_library import CurveLibrary
 
 
 def temper_bad_weights(library: CurveLibrary, bad_weight: FloatArray) -> FloatArray:
-    """Reweigh the curves of failures with their full dispersion: the likelihood to the power of `DISPERSION_SHARE`."""
+    """Compute weights of failure curves with the full dispersion: the likelihood to the power of `DISPERSION_SHARE`."""
     return normalize_log_weights(DISPERSION_SHARE * (np.log(bad_weight) - library.bad_prior) + library.bad_prior)
 
 

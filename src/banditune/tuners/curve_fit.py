@@ -1,4 +1,4 @@
-"""Weighs the curves of a library by how well they explain simulated regrets."""
+"""Weights the curves of a library by the likelihood of simulated regrets."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from banditune.core.arrays import FloatArray, IntArray
 from banditune.tuners.curve_library import LEAST_FAILURE_SHARE, VARIANCE_POWER, CurveLibrary
 
 PRIOR_SQUARES = 16.0
-"""Squared cost of one prior failure, so that the variance is positive before the first failure."""
+"""The squared cost of a prior failure, with which the variance is positive before the first failure."""
 
 
 DISPERSION_SHARE = 0.75
-"""The search and its answer use this share of the estimated dispersion of failures; statements on the answer use all of it.
+"""The share of the estimated dispersion of failures that the search and its answer use.
 
-So the runs outweigh the prior sooner, and statements still hold.
+With it, fewer runs are needed to outweigh the prior. Statements on the answer use the full dispersion, so they still hold.
 """
 
 
@@ -31,15 +31,15 @@ of the cost of failures.
 
 
 LUCK_DEVIATIONS = 2.0
-"""A run is good if its regret is at most this many standard deviations of the reward noise above the level."""
+"""The largest regret of a good run above the level, in standard deviations of the reward noise."""
 
 
 CURVE_ERROR = 0.03
-"""Relative distance of the mean of good runs from every curve."""
+"""The relative standard deviation of the mean of good runs from the best curve."""
 
 
 LEAST_GOOD_LEVEL = 1e-3
-"""The least level of good runs, as a share of that at the largest width."""
+"""The smallest level of good runs, as a share of that at the largest width."""
 
 
 UNKNOWN_VARIANCE = 1e6
@@ -47,7 +47,7 @@ UNKNOWN_VARIANCE = 1e6
 
 
 SPLIT_PASSES = 4
-"""Iterations of the split into good and bad runs and of the curves, which depend on each other."""
+"""The number of iterations of the split into good and bad runs and of the curves, which depend on each other."""
 
 
 PointMap = Callable[[Any], FloatArray]
@@ -94,7 +94,7 @@ class CurveFit(NamedTuple):
 
 
 def fit_curves(library: CurveLibrary, at: IntArray, regrets: FloatArray) -> CurveFit:
-    """Weigh all curves by the runs so far: run t of a search was made at point `at[t]` with `regrets[t]`."""
+    """Compute the weights of all curves from the runs so far. Run t was made at point `at[t]`, with regret `regrets[t]`."""
     by_point, at_runs = make_point_maps(at, len(library.points))
     runs = by_point(np.ones(at.shape))
     nonzero_runs = np.maximum(runs, 1)
@@ -102,7 +102,7 @@ def fit_curves(library: CurveLibrary, at: IntArray, regrets: FloatArray) -> Curv
     losses = regrets / scale
     split = split_runs(library, by_point, at_runs, losses, compute_patience(regrets.shape[1]))
     bad_weight, bad_level, bad_dispersion = weigh_bad_curves(library, runs, split.excess, split.squares)
-    # If failures are rare, a point may have none; else the model may be wrong. So the larger of two variances is used.
+    # The larger of two variances is used: if failures are rare, a point may have none, and the model may be wrong.
     expected = split.dispersion * split.level + bad_dispersion * split.failure_unit**2 * bad_level**VARIANCE_POWER
     # The relative residuals of ordinary regret from the curves, and their variances.
     has_good_runs = split.good_runs > 0
@@ -124,15 +124,15 @@ def fit_curves(library: CurveLibrary, at: IntArray, regrets: FloatArray) -> Curv
 
 
 def compute_patience(runs: int) -> float:
-    """Compute how many times the level of good runs the regret of a good run may be."""
+    """Compute the largest regret of a good run as a multiple of the level of good runs."""
     return max(3.0, 1 + 0.5 * math.log(runs))
 
 
 def split_runs(
     library: CurveLibrary, by_point: PointMap, at_runs: PointMap, losses: FloatArray, patience: float
 ) -> RunSplit:
-    """Split runs into good and bad ones. The split depends on the curves through good runs: both are iterated."""
-    level = np.sqrt(library.points) * np.ones((len(losses), 1))  # generous
+    """Split runs into good and bad ones. The split and the curves through good runs are computed in turn."""
+    level = np.sqrt(library.points) * np.ones((len(losses), 1))  # a high first level
     dispersion = np.zeros((len(losses), 1))
     luck, share = estimate_luck(losses), compute_losing_share(losses)
     for _ in range(SPLIT_PASSES):
@@ -164,7 +164,7 @@ def estimate_luck(losses: FloatArray) -> FloatArray:
 
 
 def compute_losing_share(losses: FloatArray) -> FloatArray:
-    """Compute the share of runs with regret other than 0. If arms may be equal, many have none."""
+    """Compute the share of runs whose regret is not 0. If arms may be equal, many runs have regret 0."""
     return np.asarray(np.maximum((losses != 0).mean(axis=1, keepdims=True), 1 / losses.shape[1]), np.float64)
 
 
@@ -179,11 +179,11 @@ def compute_good_limit(
 ) -> FloatArray:
     """Compute the largest regret of a good run at every point: a few times the level of good runs.
 
-    Good runs may vary more than that, as on two nearly equal arms. Their tail is no failure: it does not vanish with the
-    width, and a curve through both fits nowhere. So a good run may also be a few standard deviations above the level, if
-    that is small against the cost of typical failures.
+    Good runs may vary more, for example on two nearly equal arms. Their tail is not a failure: it does not vanish with the
+    width, and no curve fits both. So the regret of a good run may also be a few standard deviations above the level, if
+    this is small compared with the cost of typical failures.
     """
-    # Runs without regret hold no information on the limit: the level of the others counts.
+    # Runs with regret 0 have no information on the limit, so the level of the other runs is used.
     base_limit = np.maximum(patience * level / share, level + LUCK_DEVIATIONS * luck)
     excess_losses = (losses - at_runs(level)) * (losses > at_runs(base_limit))
     cost = (excess_losses**2).sum(axis=1, keepdims=True) / np.maximum(
@@ -216,14 +216,14 @@ def make_point_maps(at: IntArray, points: int) -> tuple[PointMap, PointMap]:
 
 
 LARGE_LOSS_SHARE = 0.1
-"""A run has a large regret if it is above this share of the mean at the same width."""
+"""A regret is large if it is above this share of the mean at the same width."""
 
 
 def estimate_scale(library: CurveLibrary, at: IntArray, regrets: FloatArray) -> FloatArray:
     """Estimate the regret of good runs at the largest width: the median of nonzero regrets at the largest width tried.
 
-    If that is small, most instances have nearly equal arms. Then it is the median of large regrets, so that the cost of
-    exploring on the other instances is not taken for failures.
+    If that is small, most instances have nearly equal arms. In this case the median of large regrets is used, so that the
+    cost of exploring on the other instances is not mistaken for failures.
     """
     largest = at.max(axis=1, keepdims=True)
     is_largest = at == largest
@@ -242,7 +242,7 @@ def compute_masked_median(mask: Any, regrets: FloatArray) -> FloatArray:
     """Compute the median of some regrets of each search; 0 if there are none."""
     count = mask.sum(axis=1, keepdims=True)
     columns = mask.any(axis=0)
-    columns[0] = True  # the lookup below needs one, also if there is none
+    columns[0] = True  # the lookup below needs at least one column
     ranked = np.sort(np.where(mask[:, columns], regrets[:, columns], np.inf), axis=1)
     middle = np.take_along_axis(ranked, np.hstack([(count - 1) // 2, count // 2]), 1).mean(axis=1, keepdims=True)
     return np.asarray(np.where(count > 0, middle, 0.0), np.float64)
@@ -270,9 +270,9 @@ def weigh_bad_curves(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Compute weights of the curves of failures, their mean curve and their dispersion.
 
-    The quasi-likelihood has the variance dispersion x mean^`VARIANCE_POWER`. It uses sums of costs only, so it estimates
-    means, however heavy the tail is. For height x curve these sums are powers of the height times sums for the curve. So
-    there is one matrix product for each curve, not for each pair.
+    The quasi-likelihood has the variance dispersion x mean^`VARIANCE_POWER`. It uses only sums of costs, so it estimates
+    means for any tail. For height x curve these sums are powers of the height times sums for the curve. So one matrix
+    product per curve is enough, instead of one per pair.
     """
     heights = library.heights
     excess_sums, run_sums = excess @ library.bad_excess_terms.T, runs @ library.bad_run_terms.T
@@ -301,8 +301,8 @@ def estimate_deviation(
     The deviation is then R rotation (centre + standard normals), with R the root of that length. Proof: before the runs it
     is R e with standard normals e. Residuals r are R e plus noise of variances N. Given them, e is normal with precision
     M = 1 + R' N^-1 R = L L' and the mean M^-1 R' N^-1 r. So e = L'^-1 (z + normals) with z = L^-1 R' N^-1 r. Up to a factor
-    that all lengths share, the density of r is exp(z' z / 2) / det L. (A length that is too short fits noise. One that is
-    too long misses bends that are sharper than all of the library's.)
+    that is the same for all lengths, the density of r is exp(z' z / 2) / det L. (With too short a length, the curve fits
+    noise. With too long a length, it misses bends that are sharper than those of the library.)
     """
     root = library.roots[:, library.point_indices]
     weighed = np.swapaxes(root / noise[:, None, :, None], 2, 3)
@@ -316,6 +316,6 @@ def estimate_deviation(
 
 def normalize_log_weights(log_weights: FloatArray) -> FloatArray:
     """Normalise weights to the sum 1."""
-    # Below e^-460 a weight changes no sum, but denormal numbers make products slow.
+    # A weight below e^-460 changes no sum, but denormal numbers slow products down.
     weights = np.exp(np.maximum(log_weights - log_weights.max(axis=1, keepdims=True), -460.0))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True), np.float64)

@@ -15,15 +15,15 @@ from banditune.core.space import Range
 from banditune.tuners.failure_library import FailureShape, compute_failure_density
 
 FINE_POINTS = 162
-"""Number of points where answers may be. NoTeS stops at such points too: 162 = 2 * 3^4."""
+"""The number of points for answers. The answers of NoTeS are such points, too: 162 = 2 * 3^4."""
 
 
 GOOD_POWERS = (0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.3)
-"""Powers of the width with which the cost of exploring grows."""
+"""The powers of the width with which the cost of exploring grows."""
 
 
 GOOD_CONSTANTS = (0.0, 0.01, 0.025, 0.05, 0.1, 0.2, 0.4, 0.7)
-"""Shares of the cost of exploring that do not depend on the width."""
+"""The shares of the cost of exploring that do not depend on the width."""
 
 
 DIP_CONSTANTS, DIP_HEIGHTS, DIP_WIDTHS = (0.0, 0.025, 0.1, 0.4), (0.3, 1.0, 3.0), (0.05, 0.1, 0.2, 0.4)
@@ -35,7 +35,7 @@ FAILURE_DECAYS, FAILURE_REACHES, FAILURE_HEIGHTS = (
     np.geomspace(0.01, 2.4, 36),
     np.geomspace(0.004, 100, 40),
 )
-"""Failures cost height * exp(-(g / reach)^decay) on average at the width g.
+"""The grid of failures. At the width g their mean cost is height * exp(-(g / reach)^decay).
 
 The unit is the regret of good runs at the largest width. If the reach is above 1, failures are common at every width.
 """
@@ -48,45 +48,45 @@ LOG_FAILURE_DECAYS, LOG_FAILURE_REACHES, LOG_FAILURE_HEIGHTS = (
 )
 """The same on a log scale: decays with their prior weights, number of reaches (from below the lowest width on), heights.
 
-If instances differ in the exploration that they need, as for explore-then-commit, failures decay slowly, over decades: the
-first decay.
+The first decay is slow, over decades. It is for instances that need different amounts of exploration, as with
+explore-then-commit.
 """
 
 
 FAR_REACH, FAR_PRIOR = 0.6, 0.1
-"""In an uninformed prior, failures with a larger reach than this have this weight, others 1."""
+"""A reach, and the weight of failures with a larger reach in an uninformed prior. Other failures have the weight 1."""
 
 
 UNSEEN_SHARE = 0.25
-"""On a linear scale, the share of the uninformed prior; the rest is the density of observed failures."""
+"""The share of the uninformed prior on a linear scale. The rest is the density of observed failures."""
 
 
 LEAST_FAILURE_SHARE = 1e-12
-"""The least cost of failures as a share of their height, so that its powers are finite."""
+"""The smallest cost of failures as a share of their height. It is positive so that its powers are finite."""
 
 
 VARIANCE_POWER = 1.2
-"""The variance of the cost of failures is assumed to be proportional to this power of its mean."""
+"""The power of the mean to which the variance of the cost of failures is assumed to be proportional."""
 
 
 RUN_POINTS, LOG_OFFSET = 48, 0.1
-"""Number of points of runs, evenly spaced in log(width + `LOG_OFFSET`), because optima at small widths are narrower."""
+"""The number of points for runs, even in log(width + `LOG_OFFSET`), because optima at small widths are narrower."""
 
 
 DEVIATION_SIZE = 0.2
-"""Standard deviation of the smooth deviation from the curves of good runs, as a share of them."""
+"""The relative standard deviation of the smooth deviation from the curves of good runs."""
 
 
 DEVIATION_LENGTHS, LOG_DEVIATION_LENGTHS = {0.15: 0.03, 0.3: 0.2, 0.6: 0.77}, {0.3: 0.2, 0.6: 0.8}
-"""Lengths of the deviation with their prior weights, in log(width + `LOG_OFFSET`), or on a log scale in log(width)."""
+"""The lengths of the deviation with their prior weights, in log(width + `LOG_OFFSET`), or on a log scale in log(width)."""
 
 
 LEAST_WAVE_VARIANCE = 1e-6
-"""Eigenvectors of the deviation with a smaller share of the largest variance are left out."""
+"""The share of the largest variance below which eigenvectors of the deviation are left out."""
 
 
 START_POINTS = (4, 11, 27, 66, 108, 162)
-"""The first runs are made near these points of `FINE_POINTS`."""
+"""The points of `FINE_POINTS` near which the first runs are made."""
 
 
 class CurveLibrary(NamedTuple):
@@ -115,7 +115,7 @@ class CurveLibrary(NamedTuple):
 
 
 def select_library(search_range: Range) -> CurveLibrary:
-    """Select the library for a range. Widths are relative to the range; on a log scale they begin at its lowest value."""
+    """Select the library for a range. Widths are shares of the range; on a log scale they begin at its lowest value."""
     return _build_library(search_range.low / search_range.high if search_range.scale == "log" else 0.0)
 
 
@@ -126,7 +126,7 @@ def get_linear_library() -> CurveLibrary:
 
 @lru_cache(maxsize=16)
 def _build_library(lowest: float) -> CurveLibrary:
-    # With several threads, the last bits of a matrix product would depend on their number.
+    # One thread, because the last bits of a matrix product depend on the number of threads.
     with threadpool_limits(limits=1, user_api="blas"):
         return _build_log_library(lowest) if lowest else _build_linear_library()
 
@@ -202,7 +202,7 @@ def _assemble_library(
 def compute_deviation_roots(x: FloatArray, lengths: Mapping[float, float]) -> tuple[FloatArray, FloatArray]:
     """Compute roots of the covariance of deviations at these positions, one for each length, and the prior of the lengths.
 
-    A smooth deviation has few eigenvectors with a large variance. Those with less than `LEAST_WAVE_VARIANCE` of the largest
+    A smooth deviation has few eigenvectors with a large variance. Those below `LEAST_WAVE_VARIANCE` times the largest
     variance, for all lengths, are left out.
     """
     distance = np.subtract.outer(x, x) / np.array(list(lengths))[:, None, None]
@@ -213,7 +213,7 @@ def compute_deviation_roots(x: FloatArray, lengths: Mapping[float, float]) -> tu
 
 
 def build_good_curves(g: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Build the curves of good runs, a row each, and the logarithms of their prior weights: half for those with a dip."""
+    """Build the curves of good runs, a row each, and the logs of their prior weights. Half is for those with a dip."""
     plain = [constant + (1 - constant) * g**power for power, constant in product(GOOD_POWERS, GOOD_CONSTANTS)]
     dipped = [
         constant + (1 - constant) * g**power + height * np.exp(-g / width)
@@ -224,13 +224,13 @@ def build_good_curves(g: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def build_bad_curves(g: FloatArray, reach_decays: Sequence[tuple[float, float]]) -> FloatArray:
-    """Build the curves of failures, a row for each (reach, decay): their mean cost in units of their height."""
+    """Build the curves of failures, a row for each (reach, decay), with their mean cost in units of their height."""
     reach, decay = np.array(reach_decays).T[:, :, None]
     return np.asarray(np.maximum(np.exp(-((g / reach) ** decay)), LEAST_FAILURE_SHARE), np.float64)
 
 
 def list_failures(heights: FloatArray, reach_decays: Sequence[tuple[float, float]]) -> list[FailureShape]:
-    """List failures: all heights of the first (reach, decay), then of the next."""
+    """List failures, first all heights of the first (reach, decay), then those of the next."""
     return [(float(height), *reach_decay) for reach_decay, height in product(reach_decays, heights)]
 
 

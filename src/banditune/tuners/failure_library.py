@@ -1,4 +1,4 @@
-"""Observed failures by kinds of policies: their cost, how far they reach and how fast they decay."""
+"""Observed failures by kinds of policies: their cost, reach and decay."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from banditune.core.arrays import FloatArray
 
 FailureShape = tuple[float, float, float]
-"""(height, reach, decay): at the width g, failures cost height * exp(-(g / reach)^decay) on average."""
+"""(height, reach, decay): at the width g, the mean cost of failures is height * exp(-(g / reach)^decay)."""
 
 
 OBSERVED_FAILURES: dict[str, tuple[FailureShape, ...]] = {
@@ -43,18 +43,20 @@ OBSERVED_FAILURES: dict[str, tuple[FailureShape, ...]] = {
         (5.8, 0.0609, 0.91), (2.74, 0.0307, 0.877),
     ),
 }  # fmt: skip
-"""Failures of each kind of policy, on random problems and on those of the benchmarks (`python benchmarks/many.py shapes`).
+"""Failures of each kind of policy, on random problems and on those of the benchmarks.
 
-Policies that hardly ever fail, or whose failures have another shape, are left out.
+They were fitted by `python benchmarks/random_problems.py shapes`.
+
+Policies with very rare failures, or with failures of another shape, are left out.
 """
 
 
 KERNEL_WIDTHS = (1.5, 0.45, 0.3)
-"""Standard deviations of the logarithms of failures on other problems around the observed ones."""
+"""The standard deviations of the logarithms of failures on other problems around the observed ones."""
 
 
 def compute_failure_density(failures: Sequence[FailureShape]) -> FloatArray:
-    """Estimate the density of failures up to a constant: a Gaussian around each observed one; kinds have equal weight."""
+    """Estimate the density of failures up to a constant: a Gaussian around each observed one; kinds have equal weights."""
     x = np.log(np.array(failures))
     densities = []
     for kind in OBSERVED_FAILURES.values():

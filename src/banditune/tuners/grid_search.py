@@ -1,4 +1,4 @@
-"""The paper's two baselines. They search a grid, and do not use that the regret is unimodal."""
+"""The paper's two baselines. They search a grid, and do not assume that the regret is unimodal."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def check_budget(budget: int, least: int, who: str, advice: str = "raise the bud
 
 
 def make_grid(search_range: Range, precision: float) -> tuple[float, ...]:
-    """Make a grid with this distance, both ends of the range included: 0, .1, ..., 1 for a precision of .1."""
+    """Make a grid with this spacing that includes both ends of the range: 0, .1, ..., 1 for a precision of .1."""
     points = math.floor(1 / precision + 1e-9)
     values = [search_range.scale_from_unit(min(1.0, step * precision)) for step in range(points + 1)]
     return tuple(dict.fromkeys([*values, search_range.scale_from_unit(1.0)]))
 
 
 def list_halving_points(points: int) -> list[int]:
-    """List the number of values in each iteration of halving: half of those before, rounded up, down to two."""
+    """List the number of values in each iteration of halving. It is halved, rounded up, until it is two."""
     counts = []
     while points > 1:
         counts.append(points)
@@ -42,14 +42,14 @@ def list_halving_points(points: int) -> list[int]:
 
 
 def list_halving_runs(budget: int, points: int) -> list[int]:
-    """List the runs for each value in each iteration of halving: the iterations' shares of the budget double."""
+    """List the runs for each value in each iteration of halving. The share of the budget doubles with each iteration."""
     counts = list_halving_points(points)
     weights = [2 ** (step + 1) for step in range(len(counts))]
     return [int(budget * weight / sum(weights) / count) for weight, count in zip(weights, counts, strict=True)]
 
 
 def compute_least_halving_budget(points: int) -> int:
-    """Compute the smallest budget that gives every value one run in every iteration."""
+    """Compute the smallest budget with one run of every value in every iteration."""
     counts = list_halving_points(points)
     total = 2 ** (len(counts) + 1) - 2
     smallest: int = max(math.ceil(count * total / 2 ** (step + 1)) for step, count in enumerate(counts))
@@ -60,7 +60,7 @@ def compute_least_halving_budget(points: int) -> int:
 
 @dataclass(frozen=True)
 class Uniform(Tuner):
-    """A grid of values over which the budget is spread evenly; the lowest mean regret wins.
+    """A grid of values over which the budget is divided evenly. The answer is the value with the lowest mean regret.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class Uniform(Tuner):
 
 @dataclass(frozen=True)
 class SequentialHalving(Tuner):
-    """A grid of values, of which the worse half is dropped in each iteration.
+    """A grid of values, of which the worse half is removed in each iteration.
 
     Parameters
     ----------

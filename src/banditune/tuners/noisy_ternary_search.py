@@ -43,8 +43,8 @@ def count_iterations(precision: float) -> int:
 def allocate_pairs(budget: int, iterations: int) -> list[int]:
     """Allocate pairs of runs to iterations, proportional to (9/4)^iteration, with 2 sum(pairs) <= budget.
 
-    The paper leaves the rounding open. Here every iteration gets at least one pair. Pairs over the budget are taken from
-    the last iterations, and remaining pairs go to the last.
+    The paper does not specify the rounding. Here every iteration has at least one pair. If there are too many pairs, the
+    last iterations have fewer. Remaining pairs are added to the last iteration.
     """
     weights = [(9 / 4) ** (step + 1) for step in range(iterations)]
     pairs = [max(1, int(budget * weight / sum(weights) / 2)) for weight in weights]
@@ -74,14 +74,14 @@ def bound_failure(sizes: Sequence[float], slope: float, noise: float) -> float:
     sizes : sequence of float
         Runs of each iteration.
     slope : float
-        How fast the regret grows away from its minimum, on the unit interval (lambda in the paper), above 0.
+        The slope of the regret on both sides of its minimum, on the unit interval (lambda in the paper), above 0.
     noise : float
         Sub-Gaussian parameter of a run's regret, above 0.
 
     Returns
     -------
     float
-        The bound. One above 1 says nothing.
+        The bound. A bound above 1 has no information.
 
     Raises
     ------
@@ -102,7 +102,7 @@ def bound_failure(sizes: Sequence[float], slope: float, noise: float) -> float:
 def compute_budget(bound: float, precision: float, slope: float, noise: float) -> int:
     """Compute the smallest budget with which NoTeS misses the best value with at most a given probability.
 
-    The probability is that of `bound_failure`, with the paper's split of the budget over iterations.
+    The probability is that of `bound_failure`, with the paper's allocation of the budget to iterations.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def compute_budget(bound: float, precision: float, slope: float, noise: float) -
     precision : float
         Accuracy as a share of the range, from 0.001 to 0.5.
     slope : float
-        How fast the regret grows away from its minimum, on the unit interval (lambda in the paper), above 0.
+        The slope of the regret on both sides of its minimum, on the unit interval (lambda in the paper), above 0.
     noise : float
         Sub-Gaussian parameter of a run's regret, above 0.
 
@@ -150,7 +150,7 @@ def compute_budget(bound: float, precision: float, slope: float, noise: float) -
 
 @dataclass(frozen=True)
 class NoTeS(Tuner):
-    """The paper's noisy ternary search: it compares two values in an iteration and drops a third of the interval.
+    """The paper's noisy ternary search. It compares two values in each iteration and removes a third of the interval.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ class NoTeS(Tuner):
         check_precision(self.precision)
 
     def search(self, search_range: Range, budget: int) -> SearchGenerator:
-        """Algorithm 1 of the paper, on the unit interval."""
+        """Search by Algorithm 1 of the paper, on the unit interval."""
         iterations = count_iterations(self.precision)
         check_budget(budget, 2 * iterations, f"{self}, which compares two values {iterations} times")
         low, high = 0.0, 1.0

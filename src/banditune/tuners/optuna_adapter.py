@@ -1,4 +1,4 @@
-"""Optuna's samplers as tuners, for comparison; they see averages of runs and know nothing about bandits."""
+"""Optuna's samplers as tuners, for comparison. They use averages of runs, and no knowledge about bandits."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ SAMPLER_CLASSES = {"tpe": "TPESampler", "gp": "GPSampler"}
 
 @dataclass(frozen=True)
 class Optuna(Tuner):
-    """One of Optuna's samplers: the budget is spread evenly over its trials; the lowest average regret wins.
+    """One of Optuna's samplers. The budget is divided evenly among its trials. The answer has the lowest average regret.
 
     Parameters
     ----------
     sampler : {"tpe", "gp"}
         The sampler: a tree-structured Parzen estimator, or a Gaussian process, which also needs SciPy and PyTorch.
     trials : int
-        Number of values that are tried.
+        The number of simulated values.
     seed : int, optional
-        The sampler's seed. By default it follows the study's seed.
+        The sampler's seed. By default it is derived from the study's seed.
     """
 
     sampler: str = "tpe"
@@ -65,7 +65,7 @@ def split_budget(budget: int, trials: int) -> list[int]:
 
 
 def suggest_value(trial: Any, search_range: Range) -> float:
-    """Ask Optuna for the next value, on the parameter's own scale."""
+    """Get the next value from Optuna, on the parameter's own scale."""
     log = search_range.scale == "log"
     if search_range.integer:
         return float(

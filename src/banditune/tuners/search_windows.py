@@ -1,8 +1,8 @@
-"""Locates the optimum in a range: an outline of all runs on a log axis, and the window that a library covers.
+"""Locates the optimum in a range, by an outline of all runs on a log axis, and by a window that a library covers.
 
-A library of curves covers two decades of widths. If the optimum is below its first steps, or if the range spans more
-decades, the library covers a part of the range, a window. Outside of it, an outline estimates the regret: a Gaussian
-process on logarithms of mean regrets.
+A library of curves covers two decades of widths. If the optimum is below its first steps, or if the range has more
+decades, the library covers a part of the range, a window. Outside the window, the regret is estimated by an outline: a
+Gaussian process on logarithms of mean regrets.
 """
 
 from __future__ import annotations
@@ -18,47 +18,47 @@ from banditune.core.space import Range
 from banditune.tuners.curve_library import FINE_POINTS, CurveLibrary, get_linear_library, select_library
 
 NODE_SPACING = 0.25
-"""Decades between two nodes of an outline."""
+"""The distance of two nodes of an outline, in decades."""
 
 
 SLOPE_SCALES, DIP_SCALES = (1.5, 1.5), (0.5, 0.6)
-"""Two components of an outline: length in decades, and standard deviation of the logarithm of the regret."""
+"""The two components of an outline: length in decades, and standard deviation of the logarithm of the regret."""
 
 
 SPREAD_LENGTH = 0.6
-"""Decades over which nodes pool the relative variance of runs."""
+"""The distance, in decades, over which nodes pool the relative variance of runs."""
 
 
 NODE_ERROR = 0.05
-"""How far a node's mean regret may be from a smooth outline, as a share."""
+"""The relative standard deviation of a node's mean regret around a smooth outline."""
 
 
 PRIOR_RUNS = 2.0
-"""Prior runs at every node, with a standard deviation equal to their mean."""
+"""The number of prior runs at every node. Their standard deviation is equal to their mean."""
 
 
 WIDE_DECADES, WIDE_INTEGER_DECADES = 1.5, 4.0
-"""Log scales of more decades than this are searched by an outline first.
+"""The number of decades above which a log scale is first searched by an outline.
 
-Whole numbers such as pulls begin at 1, so that three decades are usual. The library of log scales has failures that decay
-over decades, as theirs do.
+Three decades are usual for whole numbers such as pulls, which begin at 1. Their failures decay over decades, like those in
+the library of log scales.
 """
 
 
 LEAST_WINDOW_WIDTH = 0.5 / FINE_POINTS
-"""The smallest width that a run in a window may have."""
+"""The smallest width of a run in a window."""
 
 
 OPTIMUM_WIDTHS = (0.04, 0.5)
-"""Widths between which the optimum should be in a new window."""
+"""The intended range of the optimum's width in a new window."""
 
 
 SCATTER_RATIO = 2.0
-"""A side where the relative variance of runs is this many times larger explores less, because failures vary more."""
+"""The ratio of relative variances of runs by which the side with less exploration is found: failures vary more."""
 
 
 class SearchWindow(NamedTuple):
-    """A library laid over a part of a range: the width w is the value base + span w, or span / w where it is `inverse`."""
+    """A library that covers a part of a range. The width w is the value base + span w, or span / w if `inverse`."""
 
     library: CurveLibrary
     base: float
@@ -68,16 +68,16 @@ class SearchWindow(NamedTuple):
     """The first of the library's fine points that is in the range."""
 
     def compute_values(self, widths: FloatArray) -> FloatArray:
-        """The parameter's values at these widths."""
+        """Compute the parameter's values at these widths."""
         return np.asarray(self.span / widths if self.is_inverse else self.base + self.span * widths, np.float64)
 
     def compute_widths(self, values: FloatArray) -> FloatArray:
-        """The inverse of `compute_values`."""
+        """Compute the widths of values, the inverse of `compute_values`."""
         return np.asarray(self.span / values if self.is_inverse else (values - self.base) / self.span, np.float64)
 
     @property
     def first_point(self) -> int:
-        """The first of the points where runs are made that is in the range."""
+        """The first point for runs that is in the range."""
         return int(np.searchsorted(self.library.point_indices, self.first_fine))
 
     def locate_points(self, values: FloatArray) -> IntArray:
@@ -97,7 +97,7 @@ def make_whole_window(search_range: Range) -> SearchWindow:
 
 
 def make_window(search_range: Range, span: float, inverse: bool = False) -> SearchWindow:
-    """Lay the library of linear scales over a part of a range: up to `span`, or from there on if `inverse`."""
+    """Make the window of a part of a range with the library of linear scales: up to `span`, or from `span` if `inverse`."""
     library = get_linear_library()
     if search_range.scale == "linear":
         return SearchWindow(library, search_range.low, span, False, 0)
@@ -105,7 +105,7 @@ def make_window(search_range: Range, span: float, inverse: bool = False) -> Sear
     smallest = span / search_range.high if inverse else search_range.low / span
     if FINE_POINTS * smallest < 1:
         return SearchWindow(library, 0.0, span, inverse, 0)
-    # An end of the range that is in the window is one of its points.
+    # If an end of the range is in the window, it is one of its points.
     step = round(FINE_POINTS * smallest)
     return SearchWindow(
         library,
@@ -118,7 +118,7 @@ def make_window(search_range: Range, span: float, inverse: bool = False) -> Sear
 
 @dataclass(frozen=True)
 class LogAxis:
-    """Logarithms to the base of 10 of values, or of widths, shares of the range, where the scale is linear."""
+    """Logarithms to the base of 10: of values on a log scale, of widths (shares of the range) on a linear scale."""
 
     search_range: Range
 
@@ -129,7 +129,7 @@ class LogAxis:
 
     @property
     def decades(self) -> float:
-        """How many powers of ten a log scale spans; 0 for a linear one."""
+        """The number of decades of a log scale; 0 for a linear one."""
         return math.log10(self.search_range.high / self.search_range.low) if self.is_log else 0.0
 
     @property
@@ -147,14 +147,14 @@ class LogAxis:
         return np.asarray(np.log10(widths), np.float64)
 
     def compute_values(self, logs: FloatArray) -> FloatArray:
-        """The inverse of `compute_logs`."""
+        """Compute values from positions, the inverse of `compute_logs`."""
         widths = 10.0**logs
         return (
             widths if self.is_log else self.search_range.low + widths * (self.search_range.high - self.search_range.low)
         )
 
     def make_nodes(self, lowest: float) -> FloatArray:
-        """Make evenly spaced nodes over a log scale; on a linear one, from `lowest` on."""
+        """Make evenly spaced nodes over a log scale, or from `lowest` on over a linear scale."""
         low, high = (
             (math.log10(self.search_range.low), math.log10(self.search_range.high)) if self.is_log else (lowest, 0.0)
         )
@@ -162,7 +162,7 @@ class LogAxis:
 
 
 class RegretOutline(NamedTuple):
-    """An estimate of the regret from all runs: the logarithm of its mean is Gaussian at `x`, logarithms of values.
+    """An estimate of the regret from all runs. The logarithm of its mean is Gaussian at `x`, the logarithms of values.
 
     `relative_variance` is the variance of a run as a share of its squared mean.
     """
@@ -182,7 +182,7 @@ class RegretOutline(NamedTuple):
 def fit_outline(x: FloatArray, logs: FloatArray, regrets: FloatArray) -> RegretOutline:
     """Fit the outline at the nodes `x` to runs at these logarithms of values.
 
-    The relative variance of a run is pooled with neighbours, because the runs of a node may hold no failure.
+    The relative variance of a run is pooled with neighbours, because the runs of a node may have no failure.
     """
     at = np.abs(np.subtract.outer(logs, x)).argmin(axis=1)
     runs = np.bincount(at, minlength=len(x)).astype(float)
@@ -209,7 +209,7 @@ def fit_outline(x: FloatArray, logs: FloatArray, regrets: FloatArray) -> RegretO
 
 
 def choose_span(outline: RegretOutline, minima: IntArray) -> tuple[float, bool]:
-    """Choose the span of the window that holds most of these minima, and whether its widths are inverse."""
+    """Choose the span of the window that contains most of these minima, and whether its widths are inverse."""
     inverse = bool(outline.relative_variance[-1] > SCATTER_RATIO * outline.relative_variance[0])
     low, high = (math.log10(width) for width in OPTIMUM_WIDTHS)
     above = np.subtract.outer(outline.x[minima], outline.x) * (-1.0 if inverse else 1.0)

@@ -1,4 +1,4 @@
-"""Searches under a budget. To add one: a file here and a line here."""
+"""The registry of tuners. To add one: write a module in this package and add it to `TUNERS`."""
 
 from banditune.core.lazy_registry import Registry
 

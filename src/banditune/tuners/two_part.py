@@ -1,4 +1,4 @@
-"""The two-part tuner: fits curves to all runs so far, and runs next where the optimum may be."""
+"""The two-part tuner: it fits curves to all runs so far, and makes the next runs near the likely optima."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from banditune.tuners.grid_search import check_budget
 from banditune.tuners.two_part_search import MAX_CURVES, WindowedSearch
 
 GROWTH_DIVISOR = 8
-"""With a precision instead of a budget, a batch is an eighth of the runs so far."""
+"""The size of a batch, as a share of the runs so far, if a precision is given instead of a budget."""
 
 
 GAP_SAFETY = 0.4
-"""With a precision, the stated regret gap is divided by this.
+"""The divisor of the stated regret gap if a precision is given.
 
-The search checks its gap many times and stops as soon as it is small enough. Also, smooth curves miss details such as the
-steps of UCB1's regret.
+The search checks its gap many times and stops when it is small enough. Also, smooth curves miss details such as the steps
+of UCB1's regret.
 """
 
 
 @dataclass(frozen=True)
 class TwoPart(Tuner):
-    """Fits the costs of exploring and of failures to all runs; the answer minimises their sum."""
+    """Fits the costs of exploring and of failures to all runs. The answer minimises their sum."""
 
     name = "two-part"
     accepts_goal = True
@@ -35,7 +35,7 @@ class TwoPart(Tuner):
     def search(
         self, search_range: Range, budget: int, goal: Goal = SPEND_BUDGET, rng: np.random.Generator | None = None
     ) -> SearchGenerator:
-        """Spend the budget, or stop as soon as a given precision is reached. Without `rng`, that of seed 0 is used."""
+        """Use the budget, or stop when a given precision is reached. Without `rng`, that of seed 0 is used."""
         rng = np.random.default_rng(0) if rng is None else rng
         has_precision = goal.precision is not None
         search = WindowedSearch(search_range, budget, rng, has_precision)

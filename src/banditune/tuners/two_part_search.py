@@ -1,4 +1,4 @@
-"""Selects the next runs of the two-part tuner: near the minima of drawn curves, in a window that follows them."""
+"""Selects the next runs of the two-part tuner: near the minima of drawn curves, in a window that contains them."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from banditune.tuners.search_windows import (
 )
 
 BATCH_COUNT = 12
-"""Number of batches after the start in which a budget is spent."""
+"""The number of batches after the start in which a budget is used."""
 
 
 START_SHARE = 0.1
-"""Share of the budget that is spread over a few widths at the start, with two runs or more for each."""
+"""The share of the budget for the start, which has a few widths with at least two runs each."""
 
 
 MAX_CURVES = 200
-"""Most curves that are drawn for a batch. In a larger batch, several runs share a curve."""
+"""The largest number of curves for a batch. In a larger batch, several runs have the same curve."""
 
 
 BESIDE_SHARE, NEARLY_LOWEST_SHARE = 0.5, 0.15
-"""Share of runs beside the minimum of a drawn curve, and the relative excess up to which widths are nearly as low.
+"""The share of runs beside the minimum of a drawn curve, and the relative excess of widths that are nearly as low.
 
 Runs at the minimum estimate its height; runs on either side estimate its position.
 """
@@ -58,11 +58,11 @@ It is also moved if more than `HIGH_DRAWS_SHARE` of them are at `HIGH_WIDTH` or 
 
 
 WINDOW_FACTOR, MAX_MOVES = 9.0, 8
-"""On a linear scale a window is a ninth of the one before, so that both share grid points; and the most moves."""
+"""The divisor of the window's length at a move on a linear scale, so that grid points are kept; and the most moves."""
 
 
 RUNS_BEFORE_MOVE = 60
-"""Runs before the first window is moved: fewer may hold no failure by chance."""
+"""The fewest runs before the first window is moved. Fewer runs may have no failure by chance."""
 
 
 FEWEST_MOVE_DRAWS = 40
@@ -70,28 +70,29 @@ FEWEST_MOVE_DRAWS = 40
 
 
 SCAN_START_SHARE, MAX_SCAN_SHARE, MAX_SCAN_RUNS = 0.2, 0.45, 600
-"""Shares of the budget for the scan of a wide range: at the start, and in all. With a precision, its most runs."""
+"""The shares of the budget for the scan of a wide range, at the start and in total; its most runs with a precision."""
 
 
 SCAN_DECADES = 1.5
-"""The scan ends as soon as the minimum is within this many decades with probability 90%."""
+"""The scan ends when the minimum is within this number of decades with probability 90%."""
 
 
 WINDOW_GAP_SHARE = 0.6
-"""The gap of a search in a window is divided by this.
+"""The divisor of the regret gap of a search in a window.
 
-Smooth curves miss details: near steps, statements were wrong in two fifths of tunings.
+Smooth curves miss details. Near steps, statements without the divisor were wrong in two fifths of tunings.
 """
 
 
 class LockstepSearches:
-    """Searches in lock-step: `ask` returns the points of the next runs, `tell` takes their regrets."""
+    """Searches in lock-step. `ask` returns the points of the next runs, and `tell` receives their regrets."""
 
     def __init__(
         self, library: CurveLibrary, searches: int, budget: int, rng: np.random.Generator, precise: bool = False
     ) -> None:
-        # Few runs are most informative at the ends. A precision takes many runs; then steps such as UCB1's matter, which
-        # need runs anywhere. A search that stops by itself does not know its length: it starts with the fewest runs.
+        # A few runs are most informative at the ends. A precision needs many runs, so that steps such as UCB1's matter,
+        # for which runs anywhere are needed. The length of a search with a precision is unknown, so it starts with the
+        # fewest runs.
         self.library, self.budget, self.rng, self.at_ends = library, budget, rng, not precise
         start = 0 if precise else int(START_SHARE * budget / len(library.start_points))
         first = np.repeat(library.start_points, max(2, start))
@@ -103,11 +104,11 @@ class LockstepSearches:
 
     @property
     def runs_left(self) -> int:
-        """Runs that each search may still make."""
+        """The number of runs that each search may still make."""
         return self.budget - int(self.regrets.shape[1])
 
     def ask(self, size: int | None = None) -> IntArray:
-        """Return positions in `library.points`, a row per search: the start, then near the minima of drawn curves."""
+        """Return positions in `library.points`, a row per search: first the start, then near the minima of drawn curves."""
         if self.regrets.shape[1]:
             runs = min(size or self.size, self.runs_left)
             curves = self.draw_curves(min(runs, MAX_CURVES))
@@ -119,19 +120,19 @@ class LockstepSearches:
         return draw_curves(self.library, self.fit_curves(), count, self.rng, fine=False)
 
     def tell(self, regrets: FloatArray) -> None:
-        """Take the regrets at the points that `ask` returned."""
+        """Add the regrets at the points that `ask` returned."""
         self.at = np.hstack([self.at, self.next])
         self.regrets = np.hstack([self.regrets, regrets])
         self.fitted = None
 
     def fit_curves(self) -> CurveFit:
-        """Weigh all curves by all runs."""
+        """Compute the weights of all curves from all runs."""
         self.fitted = self.fitted or fit_curves(self.library, self.at, self.regrets)
         return self.fitted
 
 
 def pick_near_lowest(curves: FloatArray, at_ends: bool, rng: np.random.Generator) -> IntArray:
-    """Pick each curve's minimum, or a point of the region around it that is nearly as low: an end, or any."""
+    """Pick each curve's minimum, or another point of the region around it that is nearly as low: an end, or any point."""
     best, lowest = curves.argmin(axis=-1), curves.min(axis=-1, keepdims=True)
     positions = np.arange(curves.shape[-1])
     high = curves > lowest + NEARLY_LOWEST_SHARE * np.abs(lowest)
@@ -144,10 +145,10 @@ def pick_near_lowest(curves: FloatArray, at_ends: bool, rng: np.random.Generator
 
 
 class WindowedSearch:
-    """One search whose library covers a window that holds the optimum, the whole range at first.
+    """One search whose library covers a window around the optimum. The first window is the whole range.
 
-    On a log scale of many decades, runs are spread over all of it until an outline locates the optimum. Later, runs are
-    made outside of the window if a curve drawn from the outline is lower there.
+    On a log scale of many decades, runs are distributed over all of it until an outline locates the optimum. Later, runs
+    are made outside the window if a curve drawn from the outline is lower there.
     """
 
     def __init__(self, search_range: Range, budget: int, rng: np.random.Generator, precise: bool) -> None:
@@ -161,32 +162,32 @@ class WindowedSearch:
 
     @property
     def runs_left(self) -> int:
-        """Runs that may still be made."""
+        """The number of runs that may still be made."""
         return self.budget - len(self.values)
 
     @property
     def start_runs(self) -> int:
-        """The fewest runs of the start."""
+        """The smallest number of runs of the start."""
         return 2 * (math.ceil(self.axis.decades) + 1 if self.scanning else len(self.whole_window.library.start_points))
 
     def lay_window(self, window: SearchWindow) -> None:
-        """Lay the library over another window, and pass it all runs inside."""
+        """Make the library cover another window, and pass it all runs inside."""
         self.window = window
         self.searches = LockstepSearches(window.library, 1, self.budget, self.rng, self.precise)
-        # In a window, as with a precision, steps of the regret must be visible.
+        # In a window, as with a precision, steps of the regret must be detected.
         self.searches.at_ends = not self.precise and window is self.whole_window
         if len(self.values):
             self.pass_to_library(self.values, self.regrets)
 
     def pass_to_library(self, values: FloatArray, regrets: FloatArray) -> None:
-        """Pass the runs inside of the window to the library."""
+        """Pass the runs inside the window to the library."""
         points = self.window.locate_points(values)
         inside = points >= 0
         self.searches.next = points[None, inside]
         self.searches.tell(regrets[None, inside])
 
     def tell(self, values: FloatArray, regrets: FloatArray) -> None:
-        """Take the regrets at these values."""
+        """Add the regrets at these values."""
         self.values = np.concatenate([self.values, values])
         self.regrets = np.concatenate([self.regrets, regrets])
         self.pass_to_library(values, regrets)
@@ -215,7 +216,7 @@ class WindowedSearch:
         return self.axis.compute_values(np.repeat(nodes, max(2, int(limit / len(nodes)))))[: self.budget]
 
     def scan_range(self, runs: int) -> FloatArray:
-        """Choose values on a wide range where the optimum may be. Once it is located, lay a window."""
+        """Choose values on a wide range at likely optima. When the optimum is located, set the first window."""
         outline = self.fit_outline()
         minima = outline.draw_regrets(MAX_CURVES, self.rng).argmin(axis=1)
         low, high = np.quantile(outline.x[minima], [0.05, 0.95])
@@ -226,19 +227,19 @@ class WindowedSearch:
         return self.fill_start_points(runs)
 
     def lay_first_window(self, outline: RegretOutline, minima: IntArray) -> None:
-        """Lay the first window over most of these minima."""
+        """Set the first window, which contains most of these minima."""
         self.scanning = False
         self.lay_window(make_window(self.axis.search_range, *choose_span(outline, minima)))
 
     def fill_start_points(self, runs: int) -> FloatArray:
-        """Choose two runs at every point of the start that has fewer."""
+        """Choose runs at every point of the start that has fewer than two."""
         run_counts = np.bincount(self.searches.at[0], minlength=len(self.searches.library.points))
         start = self.searches.library.start_points
         empty = start[(start >= self.window.first_point) & (run_counts[start] < 2)]
         return self.compute_values(np.repeat(empty, 2))[: self.runs_left] if len(empty) else self.search_window(runs)
 
     def search_window(self, runs: int) -> FloatArray:
-        """Choose values near the minima of curves drawn from library and outline; the window follows them."""
+        """Choose values near the minima of curves drawn from library and outline, and move the window to them."""
         count = min(max(runs, FEWEST_MOVE_DRAWS), MAX_CURVES) if self.can_move else min(runs, MAX_CURVES)
         curves = self.searches.draw_curves(count)
         curves[:, :, : self.window.first_point] = np.inf
@@ -259,18 +260,18 @@ class WindowedSearch:
 
     @property
     def can_move(self) -> bool:
-        """Whether another window may be laid. A log scale of few decades is one window."""
+        """Whether the window can be moved. A log scale of few decades is one window."""
         if self.window is self.whole_window:
             return not self.axis.is_log and len(self.values) >= RUNS_BEFORE_MOVE
         return self.moves < MAX_MOVES
 
     def find_outside_nodes(self, outline: RegretOutline) -> Booleans:
-        """Find the nodes of an outline that are outside of the window."""
+        """Find the nodes of an outline that are outside the window."""
         widths = self.window.compute_widths(self.axis.compute_values(outline.x))
         return np.asarray((widths < 0.8 * self.window.library.fine[self.window.first_fine]) | (widths > 1.1), np.bool_)
 
     def choose_next_window(self, lowest: FloatArray) -> SearchWindow | None:
-        """Choose another window if most of these minima are at an end of this one or outside of it."""
+        """Choose another window if most of these minima are at an end of the present one or outside it."""
         widths, span = self.window.compute_widths(lowest), self.window.span
         is_low, is_high = (
             (widths <= LOW_WIDTH).mean() >= LOW_DRAWS_SHARE,
@@ -293,7 +294,7 @@ class WindowedSearch:
         return None
 
     def conclude(self, confidence: float, gap_divisor: float) -> SearchAnswer:
-        """State the answer and its uncertainty, inside and outside of the window."""
+        """State the answer and its uncertainty, inside and outside the window."""
         if self.scanning:
             outline = self.fit_outline()
             self.lay_first_window(outline, outline.draw_regrets(MAX_CURVES, self.rng).argmin(axis=1))

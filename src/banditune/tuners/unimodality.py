@@ -10,7 +10,7 @@ from banditune.core.arrays import FloatArray
 
 
 def find_highest_between(t: FloatArray) -> tuple[float, tuple[int, int, int]]:
-    """Find the triple i < j < k whose middle is most significantly above both others, and its statistic.
+    """Find the triple i < j < k whose middle value is most significantly above both others, and its statistic.
 
     t[j, i] is the statistic of j being above i. The statistic of a triple is the smaller of its two; -infinity with fewer
     than three values.

@@ -6,12 +6,12 @@ from importlib.resources import files
 
 from banditune.core.request_errors import make_name_error
 
-TOPICS = {"assumptions": "what the numbers assume, what happens where it fails, and what to do"}
-"""The pages, and what each is about."""
+TOPICS = {"assumptions": "the assumptions behind the numbers, the effect if one is wrong, and what to do"}
+"""The pages and their descriptions."""
 
 
 def explain(topic: str = "assumptions") -> str:
-    """A page as Markdown text.
+    """Return a page as Markdown text.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ def explain(topic: str = "assumptions") -> str:
     Returns
     -------
     str
-        The page; the documentation holds the same text.
+        The page. The documentation has the same text.
 
     Raises
     ------

@@ -12,14 +12,14 @@ import numpy as np
 from banditune.logs.io.row_records import EncodedNames
 
 MISSING_WORDS = ("NaN", "nan", "NULL", "null", "<NA>")
-"""Words that programs write for an empty cell."""
+"""Words that stand for an empty cell."""
 
 
 TRUTH_WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 
 
 THOUSANDS_PATTERN = re.compile(r"-?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
-"""A number as people write it: 1,200."""
+"""A number with commas between thousands: 1,200."""
 
 
 def suggest_comma_fix(value: Any) -> str:
@@ -39,7 +39,7 @@ def read_cell_name(value: Any) -> str:
 
 
 def is_valid_text(name: str) -> bool:
-    """Return whether a name can be written. One that was read from invalid bytes cannot."""
+    """Return whether a name can be encoded as UTF-8. A name from invalid bytes cannot."""
     try:
         name.encode()
     except UnicodeEncodeError:
@@ -48,7 +48,7 @@ def is_valid_text(name: str) -> bool:
 
 
 def _is_missing(value: Any) -> bool:
-    """Return whether a cell is empty: None, NaN, or pandas' NA, which is not even unequal to itself."""
+    """Return whether a cell is empty: None, NaN, or pandas' NA, whose comparisons are NA."""
     try:
         return value is None or bool(value != value)
     except TypeError:
@@ -71,7 +71,7 @@ def read_cell_number(value: Any) -> float | None:
 
 
 def encode_names(names: Sequence[str]) -> EncodedNames:
-    """Encode names as the distinct ones and a number for each."""
+    """Encode names as the distinct names and the index of each."""
     numbers: dict[str, int] = {}
     codes = np.fromiter((numbers.setdefault(name, len(numbers)) for name in names), np.int64, len(names))
     return EncodedNames(list(numbers), codes)

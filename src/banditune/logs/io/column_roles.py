@@ -28,12 +28,12 @@ FEATURE_NAME_PATTERN = re.compile(r"(x|f|feature|context|dim)[_ .]?\d+$")
 
 
 MAX_NAMES_SHOWN, MAX_COLUMN_NAME_LENGTH = 20, 40
-"""Limits of a header in a message."""
+"""The largest number of column names in a message, and of characters in each."""
 
 
 @dataclass(frozen=True)
 class ColumnRoles:
-    """The columns that are read: a row is a decision with its `reward`, or an arm of a campaign: `pulls`, `successes`."""
+    """The columns that are read. A row is a decision with `reward`, or an arm of a campaign with `pulls`, `successes`."""
 
     campaign: str
     arm: str
@@ -114,14 +114,14 @@ def _assign_reward_columns(names: Sequence[str], roles: Mapping[str, str], used_
         return {"pulls": pulls, "successes": successes}
     if "pulls" in roles or "successes" in roles:
         missing_role = "successes" if "pulls" in roles else "pulls"
-        text = "pulls and successes belong together, but no column holds {}; name it with {}."
+        text = "pulls and successes must be given together, but no column has the {}; name it with {}."
         raise InvalidRequest(text, missing_role, Setting(missing_role, "COLUMN"), argument=missing_role, code="missing")
     column = pulls or successes
     if column and not _find_usual_column("reward", names, used_columns):
         part, missing_role = ("pulls", "successes") if pulls else ("successes", "pulls")
         raise InvalidRequest(
-            "pulls and successes belong together, but beside {!r}, which looks like {}, no column has a name that says {}; "
-            "name it with {}, or the reward of each decision with {}.",
+            "pulls and successes must be given together. The column {!r} has a usual name for {}, but no column has one "
+            "for {}; name it with {}, or the reward of each decision with {}.",
             *(column, part, missing_role, Setting(missing_role, "COLUMN"), Setting("reward", "COLUMN")),
             argument=missing_role,
             code="missing",
@@ -129,9 +129,9 @@ def _assign_reward_columns(names: Sequence[str], roles: Mapping[str, str], used_
     reward = _guess_column("reward", names, used_columns)
     if pulls:
         raise InvalidRequest(
-            "a row must be one decision with its reward, but the column {!r} says that rows are totals of several pulls, "
-            "of which only counts of successes can be read. Give a row for each decision; if {!r} means something else, "
-            "name the reward with {}.",
+            "a row must be one decision with its reward, but by the column {!r} rows are totals of several pulls. Totals "
+            "can be read only as counts of successes. Give a row for each decision; if {!r} has another meaning, name the "
+            "reward with {}.",
             *(pulls, pulls, Setting("reward", reward)),
             argument="reward",
             code="bad-data",
@@ -155,8 +155,8 @@ def _check_distinct(columns: Sequence[tuple[str, str]]) -> None:
     for part, column in columns:
         if column in parts:
             raise InvalidRequest(
-                "a column must be named once, but {!r} was named by {} and by {}; name another by one of them, or leave it "
-                "out there.",
+                "a column must have one role, but {!r} was given as {} and as {}; give another column, or leave one of "
+                "them out.",
                 *(column, Argument(parts[column]), Argument(part)),
                 argument=part,
                 code="conflict",
@@ -191,6 +191,6 @@ def _guess_column(part: str, names: Sequence[str], used_columns: set[str]) -> st
     if column is None:
         alone = "; if all rows are of one campaign, add a column with its name" if part == "campaign" else ""
         free = _format_column_names([name for name in names if name not in used_columns])
-        text = "a column must hold the {}, but none of {} has a name that says so; name it with {}{}."
+        text = "a column must contain the {}, but none of {} has a usual name for it; name the column with {}{}."
         raise InvalidRequest(text, part, free, Setting(part, "COLUMN"), alone, argument=part, code="missing")
     return column

@@ -16,7 +16,7 @@ from banditune.logs.io.row_checks import RowChecker, SuspectBlock
 from banditune.logs.io.row_records import ROW_NUMBERING, CheckedRows, EncodedNames
 
 BATCH_ROWS = 1 << 18
-"""Rows of other tables that are read at once."""
+"""The number of rows of other tables that are read at once."""
 
 
 class FrameTable:
@@ -70,7 +70,7 @@ class _ColumnFrame:
 
 
 class ParquetTable:
-    """A .parquet file, which has rows and no lines."""
+    """A .parquet file. Its rows are numbered, because it has no lines."""
 
     numbering = ROW_NUMBERING
 

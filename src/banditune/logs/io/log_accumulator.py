@@ -1,4 +1,4 @@
-"""Adds up rewards by campaign and arm. The memory it needs grows with the arms of campaigns, not with their decisions."""
+"""Adds up rewards by campaign and arm. Memory grows with the number of arms of campaigns, not with that of decisions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from banditune.logs.io.row_records import CheckedRows, EncodedNames, RowNumberin
 from banditune.logs.residual_sample import RewardReservoir
 
 MAX_CELLS = 5_000_000
-"""Arms of campaigns, at most: more means that the campaign's column numbers decisions."""
+"""The largest number of arms of campaigns. If there are more, a column probably contains numbers of decisions."""
 
 
 class LogAccumulator:
@@ -33,7 +33,7 @@ class LogAccumulator:
         self.sample = RewardReservoir()
 
     def add(self, rows: CheckedRows) -> None:
-        """Take rows in."""
+        """Add the rewards of rows."""
         if not len(rows.total):
             return
         campaign, arm = _number_known_names(rows.campaign, self.campaigns), _number_known_names(rows.arm, self.arms)
@@ -51,7 +51,7 @@ class LogAccumulator:
             self._add_totals(rows.pulls, rows.total, cell, index)
 
     def _add_rewards(self, reward: FloatArray, cell: IntArray, index: IntArray) -> None:
-        """Add rewards, by Chan's formula for the squares of two parts, which is accurate for large means, too."""
+        """Add rewards. Squares are combined by Chan's formula, which is accurate for large means, too."""
         self.low, self.high = min(self.low, float(reward.min())), max(self.high, float(reward.max()))
         self.other_count += int(((reward != 0) & (reward != 1)).sum())
         pulls = np.bincount(index)
@@ -74,8 +74,8 @@ class LogAccumulator:
     def _enlarge(self, size: int) -> None:
         if size > MAX_CELLS:
             raise InvalidRequest(
-                "logs must have {:,} arms of campaigns at most, but the columns {!r} and {!r} have more; does one of "
-                "them number decisions? Name others with {} and {}.",
+                "logs must have {:,} arms of campaigns at most, but the columns {!r} and {!r} have more. If one of them "
+                "contains numbers of decisions, name others with {} and {}.",
                 *(MAX_CELLS, self.columns.campaign, self.columns.arm, Argument("campaign"), Argument("arm")),
                 argument="campaign",
                 code="too-large",
@@ -95,9 +95,9 @@ class LogAccumulator:
             arm = rows.arm.names[int(rows.arm.codes[row])]
             location = f"{self.numbering.noun} {int(rows.lines[row])}{self.numbering.origin}"
             raise InvalidRequest(
-                "an arm's features must stay the same within a campaign, but {!r} of arm {!r} changes from {:g} to "
+                "an arm's features must be constant within a campaign, but {!r} of arm {!r} changes from {:g} to "
                 "{:g} in {}. Features that change per decision are contexts, which these problems do not have: leave "
-                "them out with {}, or make every context a campaign of its own.",
+                "them out with {}, or make every context a separate campaign.",
                 *(
                     self.columns.features[feature],
                     arm,
@@ -117,7 +117,7 @@ class LogAccumulator:
         order = order[self.pulls[order] > 0]
         if not len(order):
             raise InvalidRequest(
-                "logs must hold a decision, but there is none; look at the file and its columns.",
+                "logs must contain a decision, but there is none; check the file and its columns.",
                 argument="source",
                 code="missing",
             )
@@ -126,7 +126,7 @@ class LogAccumulator:
         names, arm_names = list(self.campaigns), list(self.arms)
         unit = self.low >= 0 and self.high <= 1
         pulls, mean = self.pulls[order], self.mean[order]
-        # Sums of 0 and 1 are whole numbers; the stored mean is rounded.
+        # Sums of 0 and 1 are integers, but the stored mean is rounded.
         total = mean * pulls if self.other_count else np.rint(mean * pulls)
         index = np.zeros(len(keys), np.int64)
         index[order] = np.arange(len(order))

@@ -23,16 +23,16 @@ from banditune.logs.io.text_tables import TextTable
 
 @dataclass(frozen=True, kw_only=True)
 class ReadSettings:
-    """How the rows of logs are read.
+    """Settings for reading the rows of logs.
 
     Parameters
     ----------
     rewards : {"binary", "unit", "real"}, optional
-        What rewards are; rows that are not are bad. By default what the rows show.
+        The kind of rewards. Rows with other rewards are bad. By default the kind is determined from the rows.
     blank : float, optional
-        What an empty reward stands for, such as 0.
+        The value of an empty reward, such as 0.
     skip_bad : bool
-        Whether rows that cannot be read are left out; otherwise they are refused.
+        Whether rows that cannot be read are left out. Otherwise they are an error.
     progress : callable, optional
         Called with the number of rows read so far.
     """
@@ -62,7 +62,7 @@ def read_logs(
     """Read past logs from a file or a data frame.
 
     A row is either one decision with its reward, or one arm of a campaign with its pulls and successes. Columns that
-    are not named are recognised by usual names; `messages` of the logs says which were taken.
+    are not given are found by usual names; `messages` of the logs lists them.
 
     Parameters
     ----------
@@ -81,9 +81,9 @@ def read_logs(
     propensity : str, optional
         The column with the probability of the arm. It must lie in (0, 1] and is not used otherwise.
     features : str or sequence of str, optional
-        The columns with features of the arms; "" for none. By default columns such as x1 or feature_2 are taken.
+        The columns with features of the arms; "" for none. By default columns such as x1 or feature_2 are used.
     settings : ReadSettings
-        What rewards are, what empty and bad rows stand for, and progress.
+        The kind of rewards, the treatment of empty and bad rows, and a callback for progress.
 
     Returns
     -------
@@ -117,18 +117,18 @@ def read_logs(
         if settings.progress:
             settings.progress(checker.rows)
     if checker.bad_count and (not settings.skip_bad or checker.bad_count == checker.rows):
-        way_out = Message("mend them, or leave them out with {}", Setting("skip_bad", True))
+        way_out = Message("correct them, or leave them out with {}", Setting("skip_bad", True))
         if checker.bad_count == checker.rows:
-            way_out = Message("mend them, or name other columns")
+            way_out = Message("correct them, or name other columns")
         if 2 * checker.garbled > checker.bad_count:
             way_out = Message(suggest_utf8_conversion())
         elif checker.garbled:
             way_out = Message("{}; or {}", way_out, suggest_utf8_conversion())
         if 2 * checker.unpaid > checker.bad_count:
-            way_out = Message("if an empty reward stands for 0, say {}; else {}", Setting("blank", 0), way_out)
+            way_out = Message("if an empty reward means 0, set {}; otherwise {}", Setting("blank", 0), way_out)
         raise InvalidRequest("{}; {}.", checker.describe_bad_rows(), way_out, argument="source", code="bad-data")
     if not checker.rows:
-        raise InvalidRequest("logs must hold a row, but the table has none.", argument="source", code="missing")
+        raise InvalidRequest("logs must contain a row, but the table has none.", argument="source", code="missing")
     logs = replace(accumulator.make_logs(), omissions=tuple(_note_skipped_rows(checker)))
     return logs.replace_messages(
         [
@@ -141,14 +141,14 @@ def read_logs(
 
 
 STRAY_REWARD_SHARE = 0.01
-"""A share of rewards that are neither 0 nor 1 below which they look like mistakes."""
+"""If a smaller share of the rewards is neither 0 nor 1, these rewards may be errors."""
 
 
 def _note_stray_rewards(logs: Logs, other_count: int) -> Iterator[str]:
     decisions = int(logs.pulls.sum())
     if 0 < other_count < STRAY_REWARD_SHARE * decisions:
         yield Message(
-            "{:,} of {:,} rewards are neither 0 nor 1, so all are taken as {}; if these are mistakes, claim {} and leave "
+            "{:,} of {:,} rewards are neither 0 nor 1, so all are read as {}; if these are errors, set {} and leave "
             "them out with {}.",
             *(other_count, decisions, logs.rewards, Setting("rewards", "binary"), Setting("skip_bad", True)),
         )
@@ -160,27 +160,29 @@ def _note_skipped_rows(checker: RowChecker) -> Iterator[str]:
 
 
 def _note_misleading_logs(logs: Logs) -> Iterator[str]:
-    """Yield notes on what may mislead in logs, and what to do about it."""
+    """Yield notes on properties of logs that limit a fit, with advice."""
     if len(logs.campaigns) == 1:
         yield (
-            "there is a single campaign: what differs between campaigns cannot be seen, only between its arms. Take more "
-            "campaigns if there are some, or trust only a prior that is common to all arms."
+            "there is a single campaign: differences between arms can be estimated, those between campaigns cannot. Add "
+            "more campaigns if possible. Otherwise, use only a prior that is common to all arms."
         )
     pulls = np.bincount(logs.arm, logs.pulls, len(logs.arms))
     once = np.flatnonzero(pulls == 1)
     if len(once):
         listed = ", ".join(logs.arms[number] for number in once[:5]) + (" ..." if len(once) > 5 else "")
         yield Message(
-            "{} of {} arms were pulled only once ({}): a common prior makes use of that, a prior per arm cannot. If the "
-            "arm's column numbers decisions, name another with {}.",
+            "{} of {} arms were pulled only once ({}): this is enough for a common prior, but not for a prior per arm. If "
+            "the arm's column contains numbers of decisions, name another with {}.",
             *(len(once), len(logs.arms), listed, Argument("arm")),
         )
     alone = np.flatnonzero(logs.arm_counts == 1)
     if len(alone):
         listed = ", ".join(logs.campaigns[number] for number in alone[:5]) + (" ..." if len(alone) > 5 else "")
         count = "all" if len(alone) == len(logs.campaigns) else f"{len(alone):,}"
-        warning = "; what differs between campaigns is taken for what differs between arms" if count == "all" else ""
-        yield f"{count} campaigns have a single arm ({listed}), in which nothing was to be chosen; they count too{warning}."
+        treated = ", and differences between campaigns are treated as differences between arms"
+        warning = treated if count == "all" else ""
+        subject = "1 campaign has" if count == "1" else f"{count} campaigns have"
+        yield f"{subject} a single arm and thus no choice ({listed}); such campaigns are used too{warning}."
 
 
 class LogTable(Protocol):

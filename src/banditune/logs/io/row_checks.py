@@ -33,7 +33,7 @@ MAX_LOGGED_NUMBER = 1e100
 
 
 class SuspectBlock(Exception):
-    """A block that may hold a bad row, so that it must be read row by row."""
+    """Raised for a block that may contain a bad row, so that it must be read row by row."""
 
 
 class BadRow(NamedTuple):
@@ -62,7 +62,7 @@ class RowChecker:
             raise make_argument_error(
                 "blank",
                 "conflict",
-                "stands for empty rewards, but here are pulls and successes, and {}; leave it out.",
+                "is the value of empty rewards, but rows have pulls and successes, and {}; leave it out.",
                 Setting("blank", blank),
             )
         self.columns = columns
@@ -74,7 +74,7 @@ class RowChecker:
         self.shown_rows: list[BadRow] = []
         self.garbled = 0
         self.unpaid = 0
-        """Number of rows that are bad because they have no reward."""
+        """The number of rows that are bad because they have no reward."""
 
     def check_columns(
         self, names: Mapping[str, EncodedNames], columns: Mapping[str, FloatArray], lines: IntArray
@@ -165,7 +165,7 @@ class RowChecker:
         return (names, values) if self._is_allowed(values) else self._describe_violation(values)
 
     def _describe_violation(self, values: Mapping[str, float]) -> str:
-        """Describe which of a row's numbers is outside of its range."""
+        """Describe the number of a row that is outside its range."""
         roles = self.columns
         if roles.propensity is not None and not 0 < values[roles.propensity] <= 1:
             return f"the propensity must be in (0, 1], but is {values[roles.propensity]:g}"

@@ -1,4 +1,4 @@
-"""Records that readers and checkers of rows exchange: encoded names, checked rows, and how rows are numbered."""
+"""Records that readers and checkers of rows exchange: encoded names, checked rows, and the numbering of rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from banditune.core.arrays import FloatArray, IntArray
 
 
 class EncodedNames(NamedTuple):
-    """A column of names: the different ones, and the number of each row's."""
+    """A column of names: the distinct names, and the index of each row's name."""
 
     names: Sequence[str]
     codes: IntArray
@@ -23,11 +23,11 @@ class RowNumbering(NamedTuple):
 
 
 LINE_NUMBERING, ROW_NUMBERING = RowNumbering("line"), RowNumbering("row", ", counted from 0")
-"""Rows of text, and of tables, where it is not plain from where they are counted."""
+"""The numbering of lines of text, and of rows of tables."""
 
 
 class CheckedRows(NamedTuple):
-    """Checked rows of a log: names, pulls (1 where a row is a decision), total rewards, features, row numbers."""
+    """Checked rows of a log: names, pulls (1 if a row is a decision), total rewards, features, row numbers."""
 
     campaign: EncodedNames
     arm: EncodedNames

@@ -1,4 +1,4 @@
-"""Splits a block of text into columns, by Arrow where it is installed, else by the csv module."""
+"""Splits a block of text into columns, with Arrow if it is installed, else with the csv module."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from banditune.logs.io.row_checks import SuspectBlock
 from banditune.logs.io.row_records import EncodedNames
 
 CSV_CHUNK_ROWS = 1 << 14
-"""Rows of text that Python's reader splits at once. As lists of words, rows take much more memory than as text."""
+"""The number of rows that the csv module splits at once. Lists of words need much more memory than text."""
 
 
 def has_arrow() -> bool:
-    """Return whether Arrow is installed and can be imported. One that was built for another NumPy cannot."""
+    """Return whether Arrow is installed and can be imported. A version for another NumPy cannot."""
     try:
         import pyarrow.csv  # noqa: F401
     except ImportError:
@@ -30,11 +30,11 @@ def has_arrow() -> bool:
 
 
 BlockReader = Callable[[bytes], tuple[dict[str, EncodedNames], dict[str, FloatArray]]]
-"""From a block of text to columns of names and of numbers; `SuspectBlock` where a row might be bad."""
+"""Converts a block of text to columns of names and of numbers; raises `SuspectBlock` if a row may be bad."""
 
 
 def make_plain_reader(names: Sequence[str], delimiter: str, columns: ColumnRoles) -> BlockReader:
-    """Make a reader of blocks that needs Python alone."""
+    """Make a reader of blocks that uses only the standard library."""
     positions = {name: position for position, name in enumerate(names) if name in columns.all_columns}
 
     def read(data: bytes) -> tuple[dict[str, EncodedNames], dict[str, FloatArray]]:
@@ -63,14 +63,14 @@ def make_plain_reader(names: Sequence[str], delimiter: str, columns: ColumnRoles
 
 
 def _check_plain_block(data: bytes) -> bytes:
-    """Check a block; None if its lines must be read one by one."""
+    """Return a block, or raise `SuspectBlock` if its lines must be read one by one."""
     if b"\x00" in data or b"\xef\xbb\xbf" in data or b"\r" in data.replace(b"\r\n", b""):
         raise SuspectBlock
     return data
 
 
 def make_arrow_reader(names: Sequence[str], delimiter: str, columns: ColumnRoles) -> BlockReader:
-    """Make a reader of blocks by Arrow, which must be installed."""
+    """Make a reader of blocks that uses Arrow, which must be installed."""
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
@@ -98,7 +98,7 @@ def make_arrow_reader(names: Sequence[str], delimiter: str, columns: ColumnRoles
         try:
             table = parse_block(data, **dict.fromkeys(numbers, pa.float64()))
         except SuspectBlock:
-            # Rewards such as "True": few different words.
+            # Rewards such as "True" have few distinct values.
             table = parse_block(data, **dict.fromkeys(numbers, text_type))
         named = {column: strip_names(_read_arrow_names(table.column(column))) for column in kinds}
         return named, {column: _read_arrow_numbers(table.column(column)) for column in numbers}
@@ -115,7 +115,7 @@ def _read_arrow_names(column: Any) -> EncodedNames:
 
 
 def _convert_names_to_numbers(names: EncodedNames) -> FloatArray:
-    """Convert text to numbers; equal texts are converted once."""
+    """Convert text to numbers. Each distinct text is converted once."""
     values = [read_cell_number(name) for name in names.names]
     if any(value is None for value in values):
         raise SuspectBlock

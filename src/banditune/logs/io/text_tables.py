@@ -22,15 +22,15 @@ from banditune.logs.io.row_records import LINE_NUMBERING, CheckedRows
 from banditune.logs.io.text_block_readers import has_arrow, make_arrow_reader, make_plain_reader
 
 BLOCK_BYTES = 1 << 23
-"""Bytes of text that are read at once."""
+"""The number of bytes that are read at once."""
 
 
 MAX_LINE_BYTES = 1 << 23
-"""Bytes that a line may have."""
+"""The largest length of a line, in bytes."""
 
 
 class LineCounter:
-    """Lines, and how many of them were taken; `over` once the block's own are."""
+    """An iterator over lines that counts them. `is_done` is true after the `block` lines of a block."""
 
     def __init__(self, lines: Iterator[bytes], block: int) -> None:
         self.lines = lines
@@ -51,10 +51,10 @@ class LineCounter:
 
 
 class TextTable:
-    """A .csv file, or one with tabs or semicolons, plain or gzipped. The first line names the columns.
+    """A text file with commas, tabs or semicolons, plain or gzipped. The first line contains the names of the columns.
 
-    Blocks of whole lines are read as columns, by Arrow if it is installed. A block with an unusual row is read again,
-    row by row. That alone decides which rows are bad.
+    Blocks of whole lines are read as columns, with Arrow if it is installed. A block with an unusual row is read again,
+    row by row. Only this second reader decides which rows are bad.
     """
 
     numbering = LINE_NUMBERING
@@ -87,7 +87,7 @@ class TextTable:
             while data := _read_block(file, self.path):
                 try:
                     names, numbers = fast(data)
-                    # Approximate if lines are empty or fields hold several; used only in messages on features that change.
+                    # Approximate if lines are empty or a field has several; used only in messages on features that change.
                     rows = len(next(iter(numbers.values())))
                     yield checker.check_columns(names, numbers, np.arange(line, line + rows))
                     line += _count_lines(data)
@@ -111,12 +111,12 @@ class TextTable:
             if len(row) == len(self.names):
                 yield line, dict(zip(self.names, row, strict=True))
             elif row:
-                yield line, f"it must hold {len(self.names)} fields, as the first line does, but holds {len(row)}"
+                yield line, f"it must have {len(self.names)} fields, like the first line, but has {len(row)}"
 
 
 @contextmanager
 def _open_bytes(path: Path) -> Iterator[Any]:
-    """Open a file of bytes, unzipped if it is zipped; errors of the file get a clear message."""
+    """Open a file of bytes, and decompress it if it is gzipped. Errors of the file become `InvalidRequest`."""
     try:
         with path.open("rb") as file:
             zipped = file.read(2) == b"\x1f\x8b"
@@ -129,14 +129,14 @@ def _open_bytes(path: Path) -> Iterator[Any]:
 
 
 def _count_lines(data: bytes) -> int:
-    """Count the lines of a block. The last line of a file may have no end."""
+    """Count the lines of a block. The last line of a file may lack a line break."""
     return data.count(b"\n") + (not data.endswith(b"\n"))
 
 
 def _decode_line(line: bytes) -> str:
     """Decode a line.
 
-    Bytes that are not UTF-8 become surrogates, which no text contains, so that they can be recognised.
+    Bytes that are not UTF-8 become surrogates, so that they can be recognised: valid text has none.
     """
     return line.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape").replace("\x00", "\ufffd")
 

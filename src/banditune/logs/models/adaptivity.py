@@ -1,4 +1,4 @@
-"""Whether pulls depended on rewards: a policy chose the arms, or campaigns ended when an arm clearly led."""
+"""Tests of whether pulls depended on rewards: by a policy that chose the arms, or by stopping rules of campaigns."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from banditune.logs.models.ppc_statistics import ARM_SPREAD, BEST_ARM_LEAD, WEIG
 from banditune.results.log_results import PredictiveCheck
 
 ADAPTIVE_CHOICE_THRESHOLD = 2.576
-"""Pulls follow rewards where they do so by as many standard errors: of others, 1 in 100 seem to."""
+"""The critical value of the test of pulls, in standard errors (two-sided, level 1%)."""
 
 
 EARLY_STOPPING_THRESHOLD = 2.326
-"""The same for lengths that fall as leads become clearer, which is one side only."""
+"""The critical value of the test of lengths of campaigns, in standard errors (one-sided, level 1%)."""
 
 
 ADAPTIVE_CHOICE_NOTE = "arms with higher (or lower) rewards were pulled more often"
 
 
 EARLY_STOPPING_NOTE = (
-    "campaigns are the shorter the clearer their best arm leads, as tests are that end when they are significant"
+    "campaigns with a more significant lead of their best arm are shorter, as if they ended when it was significant"
 )
 
 
 POSSIBLE_STOPPING_NOTE = (
-    "campaigns differ in length: if they ended when an arm clearly led, arms seem to differ more than they do, and these "
-    "checks alarm for no reason; the fit itself does not mind, as long as no campaign is left out for its length"
+    "campaigns differ in length. If they ended when one arm was clearly ahead, observed differences between arms are too "
+    "large, and these checks may fail for a right fit. The fit is valid if no campaign was left out for its length"
 )
 
 
 def find_adaptivity(logs: Logs) -> list[str]:
-    """Describe how pulls depended on rewards; empty if there is no sign of it."""
+    """Describe how pulls depended on rewards; empty if no test is significant."""
     return [
         reason
         for reason, p_value in (
@@ -55,28 +55,28 @@ def is_adaptively_chosen(logs: Logs) -> bool:
 
     often, rewards = center_by_campaign(np.log(logs.pulls)), center_by_campaign(logs.mean)
     product, first, second = (np.bincount(logs.campaign, v, count) for v in (often * rewards, often**2, rewards**2))
-    # What pulls that were dealt to the arms at random would have.
+    # The variance if pulls are permuted at random between the arms of a campaign.
     variance = float((first * second / np.maximum(logs.arm_counts - 1, 1)).sum())
     return variance > 1e-24 and abs(float(product.sum())) > ADAPTIVE_CHOICE_THRESHOLD * math.sqrt(variance)
 
 
 def is_stopped_early(logs: Logs) -> bool:
-    """Return whether campaigns are significantly shorter if their best arm leads more significantly.
+    """Return whether the length of campaigns falls significantly with the significance of their best arm's lead.
 
-    If lengths do not depend on rewards it is the other way round: longer campaigns are more significant.
+    If lengths do not depend on rewards, it grows: leads are more significant in longer campaigns.
     """
     has_several = logs.arm_counts > 1
     significance, lengths = compute_lead_significances(logs)[has_several], np.log(logs.decision_counts[has_several])
     if len(lengths) < 3:
         return False
     lead, long = significance - significance.mean(), lengths - lengths.mean()
-    # What lengths that were dealt to the campaigns at random would have.
+    # The variance if lengths are permuted at random between campaigns.
     variance = float((lead**2).sum() * (long**2).sum()) / (len(lengths) - 1)
     return variance > 1e-24 and float(lead @ long) < -EARLY_STOPPING_THRESHOLD * math.sqrt(variance)
 
 
 def compute_lead_significances(logs: Logs) -> FloatArray:
-    """Compute the lead of each campaign's best arm over the second, in standard errors; 0 if there is no second."""
+    """Compute the lead of each campaign's best arm over the second, in standard errors; 0 if there is only one arm."""
     count, pulls = len(logs.campaigns), logs.pulls
     centre = (np.bincount(logs.campaign, logs.total, count) / logs.decision_counts)[logs.campaign]
     around = logs.squares + pulls * (logs.mean - centre) ** 2
@@ -90,9 +90,9 @@ def compute_lead_significances(logs: Logs) -> FloatArray:
 
 
 def is_early_stopping_possible(logs: Logs, checks: Sequence[PredictiveCheck]) -> bool:
-    """Return whether arms seem to differ too much, as if campaigns ended when an arm led.
+    """Return whether failed checks may be due to a stopping rule: observed differences are high and lengths differ.
 
-    `is_stopped_early` may miss that.
+    `is_stopped_early` does not detect every stopping rule.
     """
     high = any(
         check.has_failed and check.p_value < 0.5
@@ -103,7 +103,7 @@ def is_early_stopping_possible(logs: Logs, checks: Sequence[PredictiveCheck]) ->
 
 
 def describe_drawn_checks(reasons: Sequence[str], left_out: set[str]) -> str:
-    """Describe how checks are made if pulls depended on rewards."""
+    """Describe the checks that are made if pulls depended on rewards."""
     reason = ", ".join(f"'{name}'" for name in sorted(left_out))
-    more = f"; not checked, as it would mean nothing: {reason}" if left_out else ""
-    return f"{'; '.join(reasons)}: checks look at means that are likely given the logs, not at means of rewards{more}"
+    more = f"; not checked, because its result would have no meaning: {reason}" if left_out else ""
+    return f"{'; '.join(reasons)}: checks compare means drawn from their posterior instead of observed means{more}"

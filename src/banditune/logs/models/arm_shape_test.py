@@ -1,7 +1,7 @@
-"""Whether arms' means lie around the centre of their campaign as an evaluation assumes.
+"""A test of the distribution of arms' means around the centre of their campaign that an evaluation assumes.
 
-Two statistics look where a bandit is sensitive: how far the best arm is ahead of the second, and the skewness within
-campaigns. Both are compared with logs that are drawn with the assumed shape, the fitted spread and the same pulls.
+Two statistics are tested that matter for regret: the lead of the best arm over the second, and the skewness within
+campaigns. Both are compared with logs that are drawn with the assumed distribution, the fitted spread and the same pulls.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from banditune.logs.models.signed_spread import ArmSpreadModel
 from banditune.logs.models.spread_factors import SPREAD_FACTORS
 
 DRAWN_LOGS = 999
-"""Logs that are drawn."""
+"""The number of logs that are drawn."""
 
 
 MAX_TESTED_CELLS = 20_000
-"""Logs with more cells are not tested."""
+"""The largest number of cells of logs that are tested."""
 
 
 MAX_MEAN_KURTOSIS = 0.1
-"""Means of rewards whose excess kurtosis, over the pulls, is larger are not nearly normal."""
+"""The largest excess kurtosis of rewards, divided by the pulls, at which their means are nearly normal."""
 
 
 def compute_arm_shape_p(logs: Logs, arms: ArmSpreadModel, shapes: Sequence[ArmShape]) -> float:
     """Compute the highest p-value of these shapes.
 
-    NaN if the logs cannot tell: arms do not differ, a policy chose the arms, or rewards have heavy tails.
+    NaN if no test is possible: arms do not differ, a policy chose the arms, or rewards have heavy tails.
     """
     if arms.spread.value <= 0 or len(logs.pulls) > MAX_TESTED_CELLS or find_adaptivity(logs) or has_heavy_tails(logs):
         return math.nan
@@ -44,7 +44,7 @@ def compute_arm_shape_p(logs: Logs, arms: ArmSpreadModel, shapes: Sequence[ArmSh
 
 
 def has_heavy_tails(logs: Logs) -> bool:
-    """Whether means of rewards are far from normal."""
+    """Return whether means of rewards are far from normal."""
     return logs.rewards == "real" and compute_excess_kurtosis(logs) > MAX_MEAN_KURTOSIS * float(np.median(logs.pulls))
 
 
@@ -62,12 +62,12 @@ def _compute_shape_p(logs: Logs, reward_variance: float, shape: ArmShape) -> flo
         means = shape.arms.draw_cell_means(rng, spread * SPREAD_FACTORS[places])
         drawn.append(_compute_shape_statistics(logs, means / scale))
     above = (1 + (np.concatenate(drawn) >= seen).sum(axis=0)) / (1 + DRAWN_LOGS)
-    # Two statistics, each on two sides.
+    # Bonferroni for two statistics, each two-sided.
     return float(min(4 * np.minimum(above, 1 + 1 / (1 + DRAWN_LOGS) - above).min(), 1.0))
 
 
 def _compute_cell_scale(logs: Logs, spread: float, reward_variance: float) -> FloatArray:
-    """Compute by how much the cells of each campaign are expected to differ, so that all campaigns count alike."""
+    """Compute the expected standard deviation of the cells of each campaign, so that all campaigns have equal weight."""
     count = len(logs.campaigns)
     centre = (np.bincount(logs.campaign, logs.total, count) + 0.5) / (logs.decision_counts + 1)
     variance = np.full(count, reward_variance) if logs.rewards == "real" else centre * (1 - centre)

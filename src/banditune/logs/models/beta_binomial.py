@@ -19,19 +19,19 @@ from banditune.logs.models.likelihood_search import (
 from banditune.results.log_results import FittedParameter
 
 MIN_LOG_CONCENTRATION, MAX_LOG_CONCENTRATION = math.log(1e-3), math.log(1e9)
-"""The range of log(a + b). Beyond it, all rewards of an arm are the same, or arms have no spread."""
+"""The range of log(a + b). Below it, all rewards of an arm are equal; above it, all arms are."""
 
 
 MAX_LOGIT = 16.0
-"""The range of a mean's logit: 1e-7 from 0 and 1."""
+"""The range of a mean's logit: means are at least 1e-7 from 0 and 1."""
 
 
 STIRLING_MINIMUM = 20.0
-"""From here on Stirling's series is exact to the last digits."""
+"""The smallest argument for which Stirling's series is exact up to rounding."""
 
 
 STIRLING_SHIFT = 12
-"""Steps up from 0 to where it is exact to twelve digits."""
+"""The shift of an argument after which the series is exact to twelve digits."""
 
 
 class FittedBetaPrior(NamedTuple):
@@ -44,7 +44,7 @@ class FittedBetaPrior(NamedTuple):
 
 
 class BetaBinomialCounts:
-    """Successes and failures of cells as the three tables that the likelihood needs: each value once, with its number."""
+    """Successes and failures of cells as the three tables of the likelihood: each distinct value with its frequency."""
 
     def __init__(self, successes: FloatArray, failures: FloatArray) -> None:
         self.tables = [np.unique(v, return_counts=True) for v in (successes, failures, successes + failures)]
@@ -101,7 +101,7 @@ def compute_log_pochhammer_stirling(x: FloatArray, steps: FloatArray) -> FloatAr
     )
     if not small:
         return np.asarray(values)
-    # A rise from x is the rise from x + SHIFT, times the first factors, through the last ones.
+    # The rising factorial from x is that from x + SHIFT, times the first SHIFT factors, divided by the last ones.
     product = np.ones(np.broadcast_shapes(x.shape, steps.shape))
     for step in range(STIRLING_SHIFT):
         product *= (x + step) / (x + steps + step)
@@ -136,10 +136,10 @@ def maximize_beta_binomial(counts: BetaBinomialCounts, start: float) -> tuple[fl
 
 
 def fit_beta_prior(successes: FloatArray, failures: FloatArray, confidence: float, of: str = "") -> FittedBetaPrior:
-    """Fit a beta distribution by maximum likelihood, with likelihood intervals; `of` names its arm.
+    """Fit a beta distribution by maximum likelihood, with likelihood intervals; `of` is the name of its arm.
 
-    Intervals reach as far as is right for so few normal cells that are known without noise: for few cells much farther.
-    There must be a success and a failure, and a cell with two pulls: who calls has checked that.
+    The reach of the intervals is exact for as many normal cells without noise. For few cells it is much larger than that
+    of a large sample. Callers check that there are a success, a failure, and a cell with two pulls.
     """
     counts = BetaBinomialCounts(successes, failures)
     total = float(successes.sum())
@@ -164,11 +164,13 @@ def fit_beta_prior(successes: FloatArray, failures: FloatArray, confidence: floa
         narrow, _ = find_interval("size")
         a, b = compute_beta_shapes(logit, math.log(1e4) if narrow is None else narrow)
         notes = (
-            f"{of or 'arms'}: no spread of mean rewards beyond chance, so a + b has no upper end; the problem has as much "
-            f"spread as the logs allow ({100 * confidence:g}% limit)",
+            f"{of or 'arms'}: no spread of mean rewards beyond chance, so a + b has no upper limit; the problem has the "
+            f"largest spread that the logs support ({100 * confidence:g}% limit)",
         )
     elif no_middle:
-        notes = (f"{of or 'arms'}: every arm always or never paid; a + b is as small as can be, see 'mixture'",)
+        notes = (
+            f"{of or 'arms'}: every arm always or never paid; a + b has the smallest possible value, see 'mixture'",
+        )
     value_a, value_b = (math.inf, math.inf) if no_spread else (a, b)
     parameters = (
         ("a", value_a, _exponentiate_limits(limits["a"])),
@@ -192,7 +194,7 @@ def _make_profiles(counts: BetaBinomialCounts, logit: float, size: float) -> dic
     mean = 1 / (1 + math.exp(-logit))
     log_sd = 0.5 * math.log(mean * (1 - mean) / (1 + math.exp(size)))
     warm_starts = {"b": log_b, "a": log_a, "mean": size, "sd": logit, "size": logit}
-    # Where one of a and b is at an end of its range, the other may be beyond: a mean is near 0 or 1.
+    # If one of a and b is at an end of its range, the other may be outside its range: the mean is near 0 or 1.
     other_shape = (MIN_LOG_CONCENTRATION - MAX_LOGIT, MAX_LOG_CONCENTRATION + MAX_LOGIT)
 
     def maximize_over(name: str, compute_likelihood: Callable[[float], float], low: float, high: float) -> float:
@@ -224,7 +226,7 @@ def _make_profiles(counts: BetaBinomialCounts, logit: float, size: float) -> dic
 
     def profile_sd(log: float) -> float:
         variance = math.exp(2 * log)
-        # The spread limits the mean: mean (1 - mean) > sd^2.
+        # The sd limits the mean: mean (1 - mean) > sd^2.
         half_width = math.sqrt(max(1 - 4 * variance / (1 - 1e-9), 0.0))
         edge = math.log((1 + half_width) / (1 - half_width)) if half_width < 1 else MAX_LOGIT
 

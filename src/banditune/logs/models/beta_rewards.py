@@ -1,4 +1,4 @@
-"""Rewards in [0, 1]: beta rewards around mean rewards that have a beta distribution themselves."""
+"""Rewards in [0, 1] with a beta distribution around mean rewards, which have a beta distribution, too."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def fit_reward_concentration(
     if (top_without <= 1e-12 * tops.sum()).any() or (bottom_without <= 1e-12 * bottoms.sum()).any():
         return value, FittedParameter(
             name="v", value=value, low=0.0, high=math.inf
-        )  # one group has all information, so there is no estimate of its error
+        )  # one group has all information, so its error cannot be estimated
     log_ratios = np.log(top_without / bottom_without)
     count = len(log_ratios)
     error = math.sqrt((count - 1) / count * float(((log_ratios - log_ratios.mean()) ** 2).sum()))
@@ -48,9 +48,9 @@ def fit_reward_concentration(
 
 
 def convert_to_counts(pulls: FloatArray, mean: FloatArray, v: float) -> tuple[FloatArray, FloatArray]:
-    """Convert rewards to successes and failures of 0/1 rewards, as many as have a mean of the same mean and variance.
+    """Convert rewards to successes and failures of 0/1 rewards whose average has the same mean and variance.
 
-    To four digits: more would only make the tables of the likelihood longer.
+    Counts have four digits. More digits would only make the tables of the likelihood longer.
     """
     trials = pulls * (v + 1)
     return _round_to_four_digits(trials * mean), _round_to_four_digits(trials * (1 - mean))

@@ -13,7 +13,7 @@ from banditune.logs.models.normal_normal import WithinCellVariance
 from banditune.results.log_results import FittedParameter
 
 MIN_REWARD_CONCENTRATION = 0.01
-"""Rewards in [0, 1] with a smaller v are nearly all 0 or 1."""
+"""The smallest v of beta rewards. With a smaller one, nearly all rewards are 0 or 1."""
 
 
 def count_successes(
@@ -42,26 +42,26 @@ def check_binary_rewards(logs: Logs, model: str) -> None:
     total, pulls = float(logs.total.sum()), int(logs.pulls.sum())
     if total in (0, pulls):
         raise InvalidRequest(
-            f"some rewards must be 0 and some 1, but all {pulls:,} are {total / pulls:g}: such logs do not tell how arms "
-            "differ; take longer logs, or say the prior yourself: Bernoulli(arms, prior=(a, b)).",
+            f"some rewards must be 0 and some 1, but all {pulls:,} are {total / pulls:g}, so differences between arms "
+            "cannot be estimated; use longer logs, or give the prior yourself: Bernoulli(arms, prior=(a, b)).",
             argument="logs",
             code="insufficient-data",
         )
 
 
 def pool_cell_variances(logs: Logs) -> WithinCellVariance:
-    """Pool the variances within cells, of which there must be some."""
+    """Pool the variances within cells, or raise `InvalidRequest` if there are none."""
     if not np.isfinite(logs.squares).all():
         raise InvalidRequest(
-            "logs of real rewards must tell how rewards vary, but `squares` are missing; give them.",
+            "logs of real rewards must have `squares`, from which the noise is estimated, but they are missing; give them.",
             argument="squares",
             code="missing",
         )
     degrees = float(logs.pulls.sum() - len(logs.pulls))
     if degrees < 1 or logs.squares.sum() <= 0:
         raise InvalidRequest(
-            "some arm must be pulled twice in a campaign and pay different rewards, but none did: such logs do not tell "
-            "the noise; take more logs.",
+            "some arm must be pulled twice in a campaign and pay different rewards, but none did, so the noise cannot be "
+            "estimated; use more logs.",
             argument="logs",
             code="insufficient-data",
         )

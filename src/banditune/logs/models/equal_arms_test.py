@@ -1,4 +1,4 @@
-"""Whether arms differ within their campaigns beyond chance: a test without a prior."""
+"""A test of whether arms differ within their campaigns beyond chance. It needs no prior."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ SIMULATED_LOGS = 1999
 
 
 MAX_TESTED_CELLS = 10_000
-"""The most arms of campaigns that are tested, in campaigns chosen at random."""
+"""The largest number of arms of campaigns that are tested; of more, campaigns are chosen at random."""
 
 
 URN_LIMIT = 10**9
-"""NumPy draws from urns with fewer balls than that."""
+"""The largest number of balls in an urn from which NumPy draws."""
 
 
 def compute_equal_arms_p(logs: Logs) -> float:
@@ -37,7 +37,7 @@ def compute_equal_arms_p(logs: Logs) -> float:
     observed, simulated = (
         _redistribute_successes(logs, rng) if logs.rewards == "binary" else _simulate_normal_means(logs, rng)
     )
-    # Equal sums may differ by rounding.
+    # Rounding errors must not distinguish equal sums.
     return float((1 + (simulated >= observed * (1 - 1e-9)).sum()) / (1 + SIMULATED_LOGS))
 
 

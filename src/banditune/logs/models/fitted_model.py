@@ -39,7 +39,7 @@ class FittedModel(NamedTuple):
 
 
 def resolve_problem_arms(logs: Logs, options: FitOptions) -> int:
-    """Return the number of arms of the problem: with a prior per arm, all named arms."""
+    """Return the number of arms of the problem. With a prior per arm, these are all arms of the logs."""
     if not options.per_arm:
         return options.arms
     check_arms_option(options, len(logs.arms), "one for each name")

@@ -56,16 +56,16 @@ def fit(
     logs : Logs
         Past logs, from `read_logs` or `make_logs`.
     model : str
-        "beta-binomial", "beta", "gaussian", "linear", "logistic", "correlated" or "campaigns". "auto" chooses one by
+        "beta-binomial", "beta", "gaussian", "linear", "logistic", "correlated" or "campaigns". "auto" selects one from
         the features and the rewards.
     per_arm : bool
         Whether each arm's name has a separate prior; for "beta-binomial", "beta" and "gaussian" only.
     intercept : bool
-        Whether a constant feature is added where arms have features that hold no constant.
+        Whether a constant feature is added if arms have features without one.
     arms : int, optional
         The number of arms of the problem; by default that of the median campaign, or of all names.
     horizon : int, optional
-        Decisions in a campaign to come; by default the median campaign's.
+        Decisions in a future campaign; by default the median of the past ones.
     confidence : float
         The confidence of the intervals of the estimates, from 0.5 to below 1.
 
@@ -77,7 +77,7 @@ def fit(
     Raises
     ------
     InvalidRequest
-        If an argument cannot be used, or the logs do not suit the model.
+        If an argument cannot be used, or the model cannot be fitted to these logs.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def fit(
         )
     if per_arm and name not in ("beta-binomial", "beta", "gaussian"):
         raise make_argument_error(
-            "per_arm", "conflict", f"must be left out for the model {name!r}, which tells arms apart in its own way."
+            "per_arm", "conflict", f"must be left out for the model {name!r}, which has other differences between arms."
         )
     arm_count, more = _resolve_arm_count(logs, arms, per_arm or name == "correlated")
     lengths = logs.decision_counts
@@ -150,24 +150,24 @@ def prepare_features(logs: Logs, intercept: bool) -> tuple[Logs, tuple[str, ...]
     if extended.intercept:
         text = "a feature {!r}, which is 1 for every arm, is added; {} leaves it out"
         return extended, (Message(text, INTERCEPT, Setting("intercept", False)),)
-    return extended, ("the features hold a constant already, alone or as a sum of some: no intercept is added",)
+    return extended, ("the features, or sums of them, already include a constant, so no intercept is added",)
 
 
 OUTLIER_SHARE = 0.5
-"""A cell with a larger share of the sum of squares is an outlier, if there are `MIN_OUTLIER_CELLS` or more."""
+"""A cell with a larger share of the sum of squares is an outlier, if there are at least `MIN_OUTLIER_CELLS` cells."""
 
 
 MIN_OUTLIER_CELLS = 20
 
 
 def _note_outlier_cell(logs: Logs) -> Iterator[str]:
-    """Return a note if a single cell makes most of the noise, as a mistyped reward does."""
+    """Yield a note if most of the noise is from a single cell, for example because of a mistyped reward."""
     cell = int(logs.squares.argmax())
     share = logs.squares[cell] / max(float(logs.squares.sum()), 1e-300)
     if logs.rewards == "real" and len(logs.squares) >= MIN_OUTLIER_CELLS and share > OUTLIER_SHARE:
         yield (
-            f"{share:.0%} of the rewards' scatter comes from one arm of one campaign, {logs.arms[logs.arm[cell]]!r} in "
-            f"{logs.campaigns[logs.campaign[cell]]!r}: look for a mistyped reward or another unit there"
+            f"{share:.0%} of the sum of squares is from one arm of one campaign, {logs.arms[logs.arm[cell]]!r} in "
+            f"{logs.campaigns[logs.campaign[cell]]!r}: check it for a mistyped reward or another unit"
         )
 
 
@@ -182,7 +182,7 @@ def choose_model(logs: Logs, model: str) -> tuple[str, tuple[str, ...]]:
     if logs.features is not None:
         return ("logistic" if logs.rewards == "binary" else "linear"), ()
     if logs.rewards == "unit":
-        note = "rewards are in [0, 1]: beta rewards; {} would take them as any numbers"
+        note = "rewards are in [0, 1], so they are modelled as beta rewards; {} does not use these limits"
         return "beta", (Message(note, Setting("model", "gaussian")),)
     return ("beta-binomial" if logs.rewards == "binary" else "gaussian"), ()
 
@@ -196,14 +196,14 @@ def _resolve_arm_count(logs: Logs, arms: Any, named: bool) -> tuple[int, tuple[s
     if count < 2:
         if widths.max() == 1:
             raise InvalidRequest(
-                "campaigns must have two arms or more, so that they tell how arms differ, but each of {:,} has one; "
-                "if the column is a time or numbers decisions, name another with {}.",
+                "some campaign must have two arms or more, so that differences between arms can be estimated, but each of "
+                "{:,} has one; if the column contains times or numbers of decisions, name another with {}.",
                 *(len(widths), Argument("campaign")),
                 argument="logs",
                 code="insufficient-data",
             )
         raise InvalidRequest(
-            "a problem must have two arms or more, but a typical campaign has one; say how many with {}.",
+            "a problem must have two arms or more, but a typical campaign has one; give the number with {}.",
             Argument("arms"),
             argument="arms",
             code="insufficient-data",

@@ -1,8 +1,8 @@
 """Binary rewards of campaigns: means of arms are beta around their campaign's centre, and the centres are integrated out.
 
 All campaigns share the `size` a + b of these beta distributions. So arms around a centre m have the variance m (1 - m) /
-(size + 1). Centres are integrated out, each weighed by how well it explains its campaign. So differences between campaigns
-do not change the estimate of the size, and fitted centres do not lower it.
+(size + 1). Centres are integrated out, weighted by the likelihood of their campaign. So differences between campaigns
+do not bias the estimate of the size. It would be too high if centres were estimated.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from banditune.logs.models.likelihood_search import (
 )
 
 CENTRE_NODES = 36
-"""Nodes of the integral over a centre: evenly spaced in the logit, where such integrals converge fastest."""
+"""The number of nodes of the integral over a centre. They are evenly spaced logits, for which it converges fast."""
 
 
 NODE_HALF_RANGE = 7.0
-"""Nodes are within this many standard deviations."""
+"""The distance of the outermost nodes, in standard deviations."""
 
 
 MAX_CHUNK_NODES = 1_000_000
-"""The most numbers, nodes of cells, in one chunk."""
+"""The largest number of nodes of cells in one chunk."""
 
 
 MAX_INFORMATIVE_CELLS = 10_000
-"""The most cells that the size is estimated from; they are those of whole campaigns."""
+"""The largest number of cells from which the size is estimated. Campaigns are used as a whole."""
 
 
 WEAK_PRIOR_SUCCESSES = 0.5
-"""The prior of a centre if campaigns are few: as much information as half a success, or failure if those are rarer."""
+"""The information of a centre's prior if campaigns are few: half an outcome of the rarer kind, success or failure."""
 
 
 MIN_CENTRE_CAMPAIGNS = 5
@@ -54,11 +54,11 @@ MIN_CENTRE_CAMPAIGNS = 5
 
 
 MAX_CENTRE_ROUNDS, CENTRE_TOLERANCE = 8, 0.005
-"""Parameters are maximised in turn, in this many rounds at most, until the logit of the centres' mean moves by less."""
+"""The largest number of rounds in which parameters are maximised in turn, and the change of the logit that ends them."""
 
 
 MAX_CENTRE_CONCENTRATION = 1e7
-"""Centres with a larger a + b are all the same."""
+"""The largest a + b of centres. With a larger one, all centres are equal."""
 
 
 class BetaCells(NamedTuple):
@@ -75,7 +75,7 @@ class BetaCells(NamedTuple):
 
     @property
     def campaign_count(self) -> int:
-        """How many campaigns there are."""
+        """The number of campaigns."""
         return int(self.campaign[-1]) + 1
 
     def select_campaigns(self, campaigns: IntArray) -> BetaCells:
@@ -92,7 +92,7 @@ def make_beta_cells(campaign: IntArray, successes: FloatArray, failures: FloatAr
 
 
 class ConcentrationEstimate(NamedTuple):
-    """The logarithm of a + b with the ends of its interval (None: there is none), infinite where arms do not differ.
+    """The logarithm of a + b with the ends of its interval; infinite if arms do not differ. None means no end.
 
     The other fields are the prior of the centres, the part of the error of the spread's logarithm that is due to that
     prior, and the number of campaigns of the estimate.
@@ -137,10 +137,10 @@ def estimate_concentration(cells: BetaCells, confidence: float) -> Concentration
 
 
 def fit_concentration_and_centres(cells: BetaCells) -> tuple[BetaCells, float]:
-    """Fit the prior of the centres, as far as there are enough campaigns, and the size.
+    """Fit the prior of the centres, if there are enough campaigns, and the size.
 
-    The search starts at the reward rate of all pulls. The estimate is about campaigns, not pulls: a policy pulls good arms
-    more often, and long campaigns would dominate.
+    The search starts at the reward rate of all pulls. The estimate weights campaigns, not pulls. Weights by pulls would be
+    biased, because a policy pulls good arms more often, and long campaigns would dominate.
     """
     best = _maximize_log_concentration(cells, math.log(30.0))
     if cells.campaign_count < MIN_CENTRE_CAMPAIGNS:
@@ -159,7 +159,7 @@ def fit_concentration_and_centres(cells: BetaCells) -> tuple[BetaCells, float]:
 
 
 def _replace_centre_mean(cells: BetaCells, overall: float) -> BetaCells:
-    """Give the centres a weak prior around this mean."""
+    """Replace the prior of the centres by a weak one around this mean."""
     return cells._replace(centre_mean=overall, centre_concentration=WEAK_PRIOR_SUCCESSES / min(overall, 1 - overall))
 
 
@@ -175,7 +175,7 @@ def _maximize_centre_mean(cells: BetaCells, size: float) -> float:
 
 
 def replace_centre_logit(cells: BetaCells, logit: float) -> BetaCells:
-    """Give the centres a mean with this logit."""
+    """Replace the mean of the centres by the one with this logit."""
     return cells._replace(centre_mean=1 / (1 + math.exp(-logit)))
 
 
@@ -225,7 +225,7 @@ def _maximize_centre_concentration(cells: BetaCells, size: float) -> float:
     def compute_likelihood(log: float) -> float:
         return compute_evidence(cells._replace(centre_concentration=math.exp(log)), size)[0]
 
-    # A prior of a twentieth of a success has no influence.
+    # A prior with the information of a twentieth of a success has no influence.
     smallest = 0.1 * WEAK_PRIOR_SUCCESSES / min(cells.centre_mean, 1 - cells.centre_mean)
     return math.exp(
         find_peak(
@@ -296,7 +296,7 @@ def _compute_chunk_moments(cells: BetaCells, size: float) -> tuple[FloatArray, F
     top = heights.max(axis=1)
     weights = np.exp(heights - top[:, None])
     for end, prior_count, counts in ((0, a, cells.successes), (-1, b, cells.failures)):
-        # Beyond the last node the curve falls exponentially, with one more rate for each arm that is not at the edge.
+        # Beyond the last node the integrand falls exponentially. Each arm that is not at the edge adds 1 to the rate.
         falloff = prior_count + np.bincount(cells.campaign, counts > 0)
         weights[:, end] *= 0.5 + 1 / (falloff * step)
     mass = weights.sum(axis=1)
@@ -311,7 +311,7 @@ def _compute_chunk_moments(cells: BetaCells, size: float) -> tuple[FloatArray, F
 def _place_nodes(cells: BetaCells, amount: float, a: float, b: float) -> tuple[FloatArray, FloatArray]:
     """Compute logits (campaigns, nodes) that cover each centre's posterior except for its tails, and their distance.
 
-    A pull has less information on the centre if its arm had more pulls, but an arm has at least that of one pull.
+    The information of a pull on the centre falls with the pulls of its arm. An arm has at least that of one pull.
     """
     weight = (amount + 1) / (amount + cells.successes + cells.failures)
     known_a, known_b = (

@@ -1,4 +1,4 @@
-"""Peaks, crossings and curvatures of functions, and quantiles: what fits by likelihood need, without SciPy."""
+"""Peaks, zeros and curvatures of functions, and quantiles, for likelihood fits. SciPy is not needed."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from banditune.core.arrays import FloatArray
 from banditune.results.student_t import compute_student_quantile
 
 MANY_DEGREES = 200
-"""Degrees of freedom from which on the normal quantile is good enough for likelihood intervals."""
+"""The degrees of freedom above which likelihood intervals use the normal quantile."""
 
 
 NO_SPREAD_THRESHOLD = 0.016
-"""Arms have no spread if twice the log likelihood is higher with a spread by no more than this.
+"""The largest gain of twice the log likelihood by a spread at which arms count as equal.
 
-More than half (55%) of logs without spread are below. The best spread is then less than a quarter of what the logs
-allow, and its value is chance.
+Of logs without spread, 55% have a smaller gain. With a smaller gain, the most likely spread is less than a quarter of the
+upper limit, and its value is chance.
 """
 
 
 MIN_CURVATURE = 0.02
-"""The least curvature of a likelihood, for numbers on which there is no information."""
+"""The smallest curvature of a likelihood. It is used for parameters without information."""
 
 
 GOLDEN_SECTION = (3 - math.sqrt(5)) / 2
@@ -37,9 +37,9 @@ RealFunction = Callable[[float], float]
 def find_peak(
     value: RealFunction, start: float, step: float, low: float, high: float, tolerance: float = 1e-6
 ) -> float:
-    """Find the peak of a function with one peak on [low, high]: steps uphill from the start, then Brent's search.
+    """Find the peak of a function with one peak on [low, high]: steps upwards from the start, then Brent's search.
 
-    An end of the range is returned if the function still rises there.
+    An end of the range is returned if the function rises up to it.
     """
     middle = min(max(start, low), high)
     best = value(middle)
@@ -104,7 +104,7 @@ def _compute_parabola_step(x: float, at_x: float, v: float, at_v: float, w: floa
 def find_crossing(rise: RealFunction, start: float, step: float, end: float, tolerance: float = 1e-4) -> float | None:
     """Find where a function that is negative at the start becomes positive on the way to the end; None if it does not.
 
-    Steps double until it has; then regula falsi (Illinois).
+    Steps double until it is positive. Then the zero is found by regula falsi (Illinois).
     """
     inside, at_inside = start, rise(start)
     outer = start
@@ -144,9 +144,9 @@ def find_interval_limits(
     bounds: tuple[float, float],
     reach: float,
 ) -> tuple[float | None, float | None]:
-    """Find the ends of a likelihood interval: where twice the log likelihood is `reach` squared below the top.
+    """Find the ends of a likelihood interval, at which twice the log likelihood is `reach` squared below its maximum.
 
-    On the scale of its root the likelihood is nearly a line, so few steps are needed. None where it never falls so far.
+    The root of the difference is nearly linear, so few steps are needed. None if the difference never becomes so large.
     """
 
     def compute_excess(point: float) -> float:
@@ -202,7 +202,7 @@ def compute_spread_reach(confidence: float, degrees: int, cells: int) -> float:
         return square - cells - cells * math.log(square / cells)
 
     def compute_excess(reach: float) -> float:
-        """Compute the logarithm of the allowed error probability over that beyond the point."""
+        """Compute the logarithm of the ratio of the allowed error probability to that beyond the point."""
         low = find_crossing(lambda log: fall(cells * math.exp(log)) - reach**2, 0.0, 0.5, -300.0, 1e-9)
         high = find_crossing(lambda log: fall(cells * math.exp(log)) - reach**2, 0.0, 0.5, 20.0, 1e-9)
         below, above = (

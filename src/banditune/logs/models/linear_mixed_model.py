@@ -32,7 +32,7 @@ class RegressionSums(NamedTuple):
 
 
 class FittedLinearModel(NamedTuple):
-    """The Gaussian of theta, the noise, and what they are known to."""
+    """The Gaussian of theta, the noise, and their errors."""
 
     gaussian: FittedGaussian
     noise: float
@@ -85,7 +85,7 @@ def _update_noise(
 def fit_linear_mixed_model(
     sums: RegressionSums, kind: str, names: tuple[str, ...], confidence: float
 ) -> FittedLinearModel:
-    """Fit by restricted maximum likelihood: scoring for the Gaussian and EM for the noise, in turns until both converge."""
+    """Fit by restricted maximum likelihood. Scoring for the Gaussian and EM for the noise alternate until both converge."""
     total, dims = sums.outer.sum(axis=0), sums.product.shape[1]
     mean = np.linalg.lstsq(total, sums.product.sum(axis=0), rcond=1e-10)[0]
     residual_squares = float(sums.square.sum() - mean @ sums.product.sum(axis=0))
@@ -105,7 +105,7 @@ def fit_linear_mixed_model(
         )
         mean, covariance = gauss.mean, gauss.covariance
         noise = _update_noise(sums, mean, covariance, gauss.posterior)
-        # The first noise is too large. With it, a direction may seem to have no variance.
+        # The first noise is too large, so that the variance in a direction may be estimated as 0.
         regularized = gauss.is_regularized and abs(noise / before - 1) < 0.01
         if abs(noise / before - 1) < 1e-6:
             break
@@ -115,7 +115,7 @@ def fit_linear_mixed_model(
 
 
 def _estimate_noise(sums: RegressionSums, gauss: FittedGaussian, noise: float, confidence: float) -> FittedParameter:
-    """Estimate the noise, with a scaled chi-square. Thetas use up degrees of freedom as far as they follow the data."""
+    """Estimate the noise, with a scaled chi-square. Its degrees of freedom are reduced by those of the estimated thetas."""
     shrunk = gauss.posterior.covariances @ np.linalg.inv(gauss.covariance)
     count, dims = gauss.posterior.means.shape
     degrees = max(float(sums.pulls.sum() - count * dims + np.einsum("iab,iba->", shrunk, shrunk)), 1.0)

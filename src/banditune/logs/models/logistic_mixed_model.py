@@ -22,15 +22,15 @@ from banditune.logs.models.random_effects import (
 )
 
 IMPORTANCE_DRAWS = 512
-"""Draws for each campaign, in pairs that mirror each other."""
+"""The number of draws for each campaign, in antithetic pairs."""
 
 
 PROPOSAL_DEGREES = 8
-"""Degrees of freedom of Student's t, the proposal. Its tails are longer than a posterior's, so that weights are bounded."""
+"""The degrees of freedom of the proposal, Student's t. Its tails are longer than a posterior's, so weights are bounded."""
 
 
 class BinaryRewardTable(NamedTuple):
-    """Successes and pulls (campaigns, arms) and features (campaigns, arms, dims); places without an arm have 0 pulls."""
+    """Successes and pulls (campaigns, arms) and features (campaigns, arms, dims). Missing arms have 0 pulls."""
 
     successes: FloatArray
     pulls: FloatArray
@@ -38,7 +38,7 @@ class BinaryRewardTable(NamedTuple):
 
 
 def make_reward_table(logs: Logs, features: FloatArray) -> BinaryRewardTable:
-    """Make a table of the logs, as wide as the campaign with most arms."""
+    """Make a table of the logs. Its number of columns is the largest number of arms in a campaign."""
     widths = logs.arm_counts
     first = np.concatenate([[0], np.cumsum(widths)[:-1]])
     column = np.arange(len(logs.pulls)) - first[logs.campaign]
@@ -130,7 +130,7 @@ def _make_proposal_draws(count: int, dims: int) -> ProposalDraws:
 
 
 class ImportanceSampler:
-    """Posteriors of all campaigns' thetas; each call starts from the last one's modes, to save time."""
+    """Posteriors of all campaigns' thetas. Each call starts from the modes of the previous call, which saves time."""
 
     def __init__(self, table: BinaryRewardTable, start: FloatArray) -> None:
         self.table = table
@@ -179,8 +179,8 @@ def fit_logistic_mixed_model(table: BinaryRewardTable, kind: str) -> tuple[Fitte
     weak = np.diag(np.maximum(scale, 1e-12) / 25)
     pooled = _find_modes(pooled_table, np.zeros(dims), weak, np.zeros((1, dims)))[0][0]
     sampler = ImportanceSampler(table, pooled)
-    # The search stays within the basis: for arms that are alike it must start there, even if some were rarely pulled.
+    # The search is restricted to the basis, so its start must be in the basis, even if some arms were rarely pulled.
     start = np.eye(dims) * 0.5 / scale.mean() if kind == "alike" else np.diag(0.5 / np.maximum(scale, 1e-12) / dims)
-    # The likelihood is estimated from draws: in directions with little information its error is up to a tenth.
+    # The likelihood is estimated from draws. In directions with little information its error is up to 0.1.
     gauss = fit_random_effects(sampler, pooled, start, make_covariance_basis(dims, kind), precision=1e-4, slack=0.1)
     return gauss, sampler.share

@@ -35,7 +35,7 @@ def make_score_samplers(logs: Logs, gauss: FittedGaussian) -> tuple[MeanSampler,
             campaigns, campaign_index = np.unique(logs.campaign[cells], return_inverse=True)
             mean, root = centres(campaigns), roots(campaigns)
             scores = np.empty((size, len(cells)))
-            # Thetas of all cells at once would be as many times larger as they have parts.
+            # Thetas of all cells at once would need more memory, by a factor of their dimension.
             piece = max(size // features.shape[1], 1)
             for first in range(0, size, piece):
                 rows = min(piece, size - first)
@@ -46,7 +46,7 @@ def make_score_samplers(logs: Logs, gauss: FittedGaussian) -> tuple[MeanSampler,
 
         return sample_scores
 
-    # All campaigns have one prior, and thetas given the data are drawn only where a policy chose the arms.
+    # All campaigns have one prior. Thetas given the data are drawn only if a policy chose the arms.
     dims, after = features.shape[1], gauss.posterior
     root: FloatArray = np.asarray(np.linalg.cholesky(gauss.covariance), np.float64)
     return (

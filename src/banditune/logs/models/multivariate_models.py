@@ -27,7 +27,7 @@ from banditune.logs.models.reward_shape import compute_excess_kurtosis, describe
 from banditune.problems.generalized_linear import Linear, Logistic
 
 MAX_FULL_COVARIANCE_ARMS = 20
-"""The most arms for which a full covariance is estimated."""
+"""The largest number of arms for which a full covariance is estimated."""
 
 
 def fit_linear_features_model(logs: Logs, options: FitOptions) -> FittedModel:
@@ -80,15 +80,15 @@ def fit_correlated_arms_model(logs: Logs, options: FitOptions) -> FittedModel:
     if rare_arms:
         listed = ", ".join(rare_arms[:5]) + (f" and {len(rare_arms) - 5} more" if len(rare_arms) > 5 else "")
         raise InvalidRequest(
-            "each arm must be in 3 campaigns or more for the model 'correlated', but {} are in fewer of these {} "
+            "each arm must be in 3 campaigns or more for the model 'correlated', but {} are in fewer of the {} "
             "campaigns; try {}, or leave these arms out. A backtest fits a part of the campaigns, "
             "{} of them.",
             *(listed, len(logs.campaigns), Setting("model", "campaigns"), Argument("share")),
             argument="model",
             code="insufficient-data",
         )
-    check_arms_option(options, arms, "the arms that come back")
-    # Campaigns with both arms have the information on the correlation of two arms.
+    check_arms_option(options, arms, "the number of arms in the logs")
+    # Only campaigns with both arms have information on the correlation of two arms.
     presence = np.zeros((len(logs.campaigns), arms))
     presence[logs.campaign, logs.arm] = 1
     kind, notes = _choose_covariance_kind(
@@ -113,7 +113,7 @@ def fit_correlated_arms_model(logs: Logs, options: FitOptions) -> FittedModel:
         gauss, share = fit_logistic_mixed_model(table, kind)
     summary = summarize_gaussian(gauss, logs.arms, options.confidence)
     if rare_outcomes < 1 or (is_sparse and gauss.is_regularized):
-        # The data do not bound the sds from below. A regularized covariance was kept from 0.
+        # The data do not bound the sds from below. The regularization keeps them above 0.
         summary = tuple(replace(one, low=0.0) if one.name.startswith("sd[") else one for one in summary)
     problem = Logistic(prior=_format_gaussian_prior(gauss), features=unit, names=logs.arms)
     estimates = (
@@ -129,15 +129,15 @@ def fit_correlated_arms_model(logs: Logs, options: FitOptions) -> FittedModel:
     return FittedModel(problem, estimates, notes, *make_logistic_samplers(indicator_logs, gauss), "binary")
 
 
-COMMON_CORRELATION_NOTE = "all arms get one sd and one correlation"
+COMMON_CORRELATION_NOTE = "all arms have one common sd and one common correlation"
 
 
 SPARSE_OUTCOMES = 10.0
-"""Logs whose cells hold fewer successes, or failures, have little information on a covariance of logits."""
+"""The fewest successes and failures of a cell, on average, with which a full covariance of logits is estimated."""
 
 
 def _compute_rare_outcomes(logs: Logs) -> float:
-    """Compute how many of the rarer outcome a cell holds on average."""
+    """Compute the mean number of the rarer outcome in a cell."""
     return float(min(logs.total.mean(), (logs.pulls - logs.total).mean()))
 
 
@@ -177,8 +177,8 @@ def _scale_features(logs: Logs, model: str) -> tuple[FloatArray, FloatArray]:
     features = logs.features / scale
     if np.linalg.matrix_rank(features, tol=1e-6 * math.sqrt(len(features))) < features.shape[1]:
         raise InvalidRequest(
-            "features must not follow from each other, but some is a sum of others; leave one out (an indicator "
-            "for every arm and a constant are such a case; the constant that a fit adds is left out with {}).",
+            "features must be linearly independent, but one is a linear combination of others; leave one out. An indicator "
+            "for every arm and a constant are such a case; {} leaves out the constant that a fit adds.",
             Setting("intercept", False),
             argument="logs",
             code="insufficient-data",
@@ -193,41 +193,41 @@ def _list_feature_names(logs: Logs) -> tuple[str, ...]:
 
 
 def _choose_covariance_kind(count: int, dims: int, simple: str, uneven: bool = False) -> tuple[str, tuple[str, ...]]:
-    """Choose the kind of covariance that this number of campaigns can determine.
+    """Choose the kind of covariance that this number of campaigns is enough for.
 
-    More are needed if their arms differ.
+    More campaigns are needed if they have different arms.
     """
     if count < 3:
         raise InvalidRequest(
-            f"there must be 3 campaigns or more to tell how they differ, but there are {count}; take logs of more, or cut "
-            "long ones into several.",
+            f"there must be 3 campaigns or more to estimate their differences, but there are {count}; use logs of more, or "
+            "divide long ones into several.",
             argument="logs",
             code="insufficient-data",
         )
     if count >= (3 * dims if uneven else dims + 2) and (simple == "diagonal" or dims <= MAX_FULL_COVARIANCE_ARMS):
         return "full", ()
     note = {
-        "diagonal": "coordinates of theta are taken as independent",
+        "diagonal": "coordinates of theta are assumed to be independent",
         "alike": COMMON_CORRELATION_NOTE,
     }
-    those = " that hold the same arms" if uneven else ""
+    those = " with the same arms" if uneven else ""
     return simple, (f"{count} campaigns{those} are too few for a full covariance of {dims} numbers: {note[simple]}",)
 
 
 def _make_featured_arms(logs: Logs, options: FitOptions) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Make the arms of a problem: those of the logs if they are always the same, else some with features from a Gaussian.
+    """Make the arms of a problem, and notes about them.
 
-    And a sentence about the latter.
+    If all campaigns have the same arms, these are the arms. Otherwise arms have features from a Gaussian.
     """
     assert logs.features is not None
     first = logs.features[: len(logs.arms)]
     constant: dict[str, Any] = {"intercept": True} if logs.intercept else {}
     if logs.same_arms and np.array_equal(np.tile(first, (len(logs.campaigns), 1)), logs.features):
-        check_arms_option(options, len(logs.arms), "the arms whose features are known")
+        check_arms_option(options, len(logs.arms), "the number of arms with known features")
         return {"features": first, "names": logs.arms, **constant}, ()
     arm_features = logs.features[:, 1:] if logs.intercept else logs.features
     mean, spread = arm_features.mean(axis=0), np.atleast_2d(np.cov(arm_features.T))
-    # A constant feature has no spread, but a covariance needs some.
+    # A constant feature has no variance, but a covariance must be positive definite.
     spread = spread + np.diag(1e-6 * (arm_features**2).mean(axis=0))
     reason = "features" if logs.same_arms else "arms"
     note = (
@@ -244,7 +244,7 @@ def _format_gaussian_prior(gauss: FittedGaussian) -> Any:
 def _note_regularized_covariance(gauss: FittedGaussian) -> tuple[str, ...]:
     """Return a note on a covariance that was regularised."""
     note = (
-        "in some direction theta does not differ between campaigns beyond chance; the covariance keeps a little spread"
+        "in some direction theta does not differ between campaigns beyond chance; the covariance has a small variance"
     )
     return (f"{note} there, about as much as the logs allow",) if gauss.is_regularized else ()
 
@@ -254,5 +254,6 @@ def _note_few_effective_draws(share: float) -> tuple[str, ...]:
     if share >= 0.1:
         return ()
     return (
-        f"posteriors are far from normal: only {share:.0%} of the draws count, so estimates are less certain than stated",
+        f"posteriors are far from normal: the effective share of draws is only {share:.0%}, so estimates are less certain "
+        "than stated",
     )

@@ -1,4 +1,4 @@
-"""Real rewards: mean rewards of arms from a normal distribution, rewards around them with normal noise."""
+"""Real rewards: mean rewards of arms have a normal distribution, and rewards have normal noise."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ def fit_normal_priors(
 ) -> FittedNormalPriors:
     """Fit by restricted maximum likelihood, with likelihood intervals for standard deviations and Student's t for means.
 
-    Intervals for the spread are wider if there are few cells, as is exact for cells without noise. With equal numbers of
-    pulls the t interval is exact. Every group must have two cells or more, and there must be degrees of freedom for the
-    noise.
+    Intervals for the spread are wider if there are few cells; their reach is exact for cells without noise. With equal
+    numbers of pulls the t interval is exact. Every group must have two cells or more, and there must be degrees of freedom
+    for the noise.
     """
     reach = compute_normal_quantile(0.5 + confidence / 2)
     size = math.log(within.noise)
@@ -111,8 +111,8 @@ def fit_normal_priors(
     estimates.append(FittedParameter(name="noise", value=noise, low=math.exp(low or best), high=math.exp(high or best)))
     who = format_arm_list(without_spread) if any(without_spread) else "arms"
     note = (
-        f"{who}: no spread of mean rewards beyond chance, so their sd may be 0; the problem has as much spread as the logs "
-        f"allow ({100 * confidence:g}% limit)"
+        f"{who}: no spread of mean rewards beyond chance, so their sd may be 0; the problem has the largest spread that "
+        f"the logs support ({100 * confidence:g}% limit)"
     )
     return FittedNormalPriors(tuple(priors), noise, tuple(estimates), (note,) if without_spread else ())
 

@@ -2,10 +2,10 @@
 
 Each arm has a centre. Its mean reward in a campaign is beta around this centre, with its own a + b. Centres are beta
 around the mean of all arms (see `hierarchical_beta`, with campaigns in place of arms); the logarithms of a + b are
-normal. Both distributions are fitted to all arms together (empirical Bayes). So an arm with few data is near the
-others, and an arm with many is near its own data. Alone, a hundred pulls of an arm with a reward rate of 1 in 250 hold
-hardly any information: the most likely prior of a single arm may be Beta(0.0005, 0.147), with a mean that no arm ever
-had.
+normal. Both distributions are fitted to all arms together (empirical Bayes). So the estimate for an arm with few data is
+near that of the others, and that for an arm with many data is near its own mean. Separate fits would not work: a hundred
+pulls of an arm with a reward rate of 1 in 250 have hardly any information, and the most likely prior may be
+Beta(0.0005, 0.147), whose mean is far from that of any arm.
 
 The prior of an arm in the problem has both kinds of uncertainty: the differences of its mean between campaigns, and the
 error of its centre.
@@ -33,14 +33,14 @@ from banditune.logs.models.pooling_uncertainty import compute_centre_uncertainty
 from banditune.results.log_results import FittedParameter
 
 LOG_CONCENTRATION_REACH, LOG_CONCENTRATION_STEP, INTERPOLATION_PARTS = 6.0, 0.5, 10
-"""Logarithms of a + b that an arm may have: their distance from the common one on either side, and their steps.
+"""The grid of the logarithm of an arm's a + b: its largest distance from the common one, its step, and its refinement.
 
-Values at these steps are interpolated to this many parts of a step.
+Values on the grid are interpolated to this many parts of a step.
 """
 
 
 CONCENTRATION_SDS = (0.1, 0.15, 0.2, 0.3, 0.4, 0.55, 0.75, 1.0, 1.4, 2.0, 3.0)
-"""Standard deviations of that logarithm among arms that are tried; with the first, all arms have nearly the same."""
+"""The grid of the standard deviation of this logarithm between arms. With the first one, all arms are nearly equal."""
 
 
 class FittedPooledPriors(NamedTuple):
@@ -52,7 +52,7 @@ class FittedPooledPriors(NamedTuple):
 
 
 class PooledArms(NamedTuple):
-    """Of each arm: mean and variance of its centre given the data, its variance between campaigns, and the ends of that."""
+    """For each arm: mean and variance of its centre given the data, and its variance between campaigns with an interval."""
 
     mean: FloatArray
     mean_variance: FloatArray
@@ -84,7 +84,7 @@ def fit_pooled_priors(
 
 
 def _choose_middle_concentration(size: ConcentrationEstimate) -> float:
-    """The logarithm of a + b that arms have in common; the lowest likely one if arms do not differ between campaigns."""
+    """Choose the common logarithm of a + b: the estimate, or its lower limit if arms do not differ between campaigns."""
     value = size.log_value if math.isfinite(size.log_value) else (size.log_low or 0.0)
     return min(max(value, MIN_LOG_CONCENTRATION), MAX_LOG_CONCENTRATION)
 
@@ -195,16 +195,17 @@ def _note_pooling(
     before = cells.centre_mean * (1 - cells.centre_mean) / (cells.centre_concentration + 1)
     shares = 1 - np.minimum(arms.mean_variance / before, 1.0)
     notes = [
-        "each arm's prior is drawn towards that of all arms, as far as its own data leave it open: these count for "
-        f"{shares.min():.0%} to {shares.max():.0%} of what is known of its mean"
+        "each arm's prior is pooled with that of all arms: an arm's own data have a weight of "
+        f"{shares.min():.0%} to {shares.max():.0%} in its mean"
     ]
     if cells.centre_concentration > MAX_CENTRE_CONCENTRATION / 2:
         notes = [
-            "arms with the same name do not pay alike beyond chance: all priors are nearly the same, without per_arm too"
+            "arms with the same name are not more similar than other arms beyond chance: all priors are nearly equal, and "
+            "per_arm is not needed"
         ]
     if not math.isfinite(size.log_value):
         notes.append(
-            "arms do not differ between campaigns beyond chance; the problem lets them differ as much as the logs allow "
-            f"({100 * confidence:g}% limit)"
+            "arms do not differ between campaigns beyond chance; the problem has the largest differences that the logs "
+            f"support ({100 * confidence:g}% limit)"
         )
     return tuple(notes)

@@ -1,7 +1,7 @@
-"""What an estimated distribution of arms' centres adds to the uncertainty about each arm.
+"""The uncertainty about each arm that is due to the estimated distribution of arms' centres.
 
 The mean of the centres and their sd on the scale of logits are averaged over their likelihood, with a uniform prior. If
-arms show no difference beyond chance, the most likely sd is 0. All centres would be known as well as their mean then.
+arms show no difference beyond chance, the most likely sd is 0. With this sd alone, the uncertainty would be too small.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from banditune.logs.models.hierarchical_beta import (
 )
 
 CENTRE_SDS = np.concatenate([np.linspace(0.03, 1.2, 14), [1.5, 2.0, 3.0]])
-"""The sds of centres that are tried."""
+"""The grid of the sd of centres."""
 
 
 SD_WIDTHS = np.gradient(CENTRE_SDS)
-"""What each of them counts for, as they are not evenly spaced."""
+"""The weight of each sd in the integral, because the grid is not evenly spaced."""
 
 
 LOGIT_OFFSETS = np.linspace(-3, 3, 7)
-"""Means of centres that are tried, in approximate standard errors of their logit."""
+"""The grid of the mean of centres, in approximate standard errors of its logit."""
 
 
 MAX_UNCERTAIN_CELLS = 20_000
-"""In logs with more cells the distribution of centres is taken as known."""
+"""The largest number of cells. With more, the distribution of centres is assumed to be known."""
 
 
 def compute_centre_uncertainty(cells: BetaCells, size: float) -> FloatArray:
-    """Compute by how much the variance of each arm's centre grows if their distribution is not known."""
+    """Compute the additional variance of each arm's centre because their distribution is estimated."""
     _, mean, square = compute_centre_moments(cells, size)
     if len(cells.campaign) > MAX_UNCERTAIN_CELLS:
         return np.zeros(len(mean))
@@ -43,7 +43,7 @@ def compute_centre_uncertainty(cells: BetaCells, size: float) -> FloatArray:
     logit = compute_logit(cells.centre_mean)
     heights, means, squares = [], [], []
     for sd, width in zip(CENTRE_SDS, SD_WIDTHS, strict=True):
-        # The sd between campaigns makes successes less certain than their number.
+        # Because of the sd between campaigns, successes have less information than independent ones.
         error = math.sqrt(2 / outcomes + sd**2 / cells.campaign_count)
         for offset in LOGIT_OFFSETS:
             trial = replace_centre_logit(cells, logit + error * float(offset))
@@ -55,6 +55,6 @@ def compute_centre_uncertainty(cells: BetaCells, size: float) -> FloatArray:
             squares.append(moments[1])
     weights = np.exp(np.array(heights) - max(heights))
     weights /= weights.sum()
-    # Around the stated mean, which is that of the most likely distribution.
+    # The variance is taken around the stated mean, which is that of the most likely distribution.
     spread = weights @ np.array(squares) - 2 * mean * (weights @ np.array(means)) + mean**2
     return np.asarray(np.maximum(spread - np.maximum(square - mean**2, 0.0), 0.0))

@@ -1,4 +1,4 @@
-"""Posterior predictive checks: the logs beside logs that the fit would have made with the same pulls."""
+"""Posterior predictive checks: logs are compared with logs that are drawn from the fit with the same pulls."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ REPLAYS = 999
 
 
 MAX_CHECKED_CELLS = 5000
-"""The most cells that are checked; they are those of whole campaigns."""
+"""The largest number of cells that are checked. Campaigns are used as a whole if possible."""
 
 
 MAX_CHUNK_DRAWS = 2_000_000
-"""The most numbers that are drawn at once."""
+"""The largest number of values that are drawn at once."""
 
 
 CELL_QUANTILE_LEVELS = np.array([0.005, 0.01, 0.02, *np.arange(1, 20) / 20, 0.98, 0.99, 0.995])
 
 
 REWARD_STATISTICS = {NOISE_DIFFERENCE}
-"""Checks of rewards, not of means, that hold where pulls depended on rewards."""
+"""Checks of rewards, not of means. They are valid if pulls depended on rewards, too."""
 
 
 STATISTIC_MEANINGS = {
@@ -57,12 +57,12 @@ STATISTIC_MEANINGS = {
         "the best arm leads by less than in the fit, so that policies tuned on it would explore too little",
     ),
     ARM_CORRELATION: (
-        "the arms of a campaign rise and fall together, more than in the fit",
-        "where one arm of a campaign is good the others are bad, more than in the fit",
+        "the arms of a campaign are more correlated than in the fit",
+        "the arms of a campaign are less correlated than in the fit",
     ),
     RANK_STABILITY: (
-        "arms with the same name pay alike in all campaigns, more than in the fit",
-        "arms with the same name pay less alike than in the fit",
+        "arms with the same name are more similar in all campaigns than in the fit",
+        "arms with the same name are less similar than in the fit",
     ),
     ZERO_SHARE: (
         "more arms never paid than in the fit: some may be broken, or means have another shape",
@@ -73,19 +73,19 @@ STATISTIC_MEANINGS = {
         "arms with many pulls differ less than in the fit",
     ),
     NOISE_DIFFERENCE: (
-        "rewards of some arms vary more than those of others, but the fit has one noise for all",
-        "rewards of all arms vary more alike than in the fit: they may be rounded or capped",
+        "the noise of arms differs, but the fit has one noise for all",
+        "the noise of arms differs less than in the fit: rewards may be rounded or capped",
     ),
     FEATURE_MISFIT: (
         "features do not explain all differences between arms: add features, or use a model without them",
-        "features explain more than in the fit: rewards of an arm may depend on each other",
+        "features explain more than in the fit: rewards of an arm may be dependent",
     ),
 }
-"""The meaning of a statistic above, and below, those of the replays."""
+"""The meaning of a statistic above and below those of the replays."""
 
 
 def _suggest_remedy(statistic: str, model: str, logs: Logs) -> Message:
-    """What to try, of what has not been tried and suits the logs."""
+    """Suggest other settings of the fit that suit the logs; empty if there are none."""
     binary, has_repeated_arms = logs.rewards == "binary", logs.same_arms and len(logs.campaigns) > 2
     tries = {
         Setting("model", "correlated"): binary
@@ -119,7 +119,7 @@ CellSampler = Callable[[int], tuple[FloatArray, FloatArray]]
 
 
 CellRows = Iterable[tuple[FloatArray, FloatArray]]
-"""Rows of cell means and of squares, some at a time."""
+"""Rows of cell means and of squares, in chunks."""
 
 
 def run_predictive_checks(logs: Logs, fitted: FittedModel, model: str, seed: int = 0) -> PredictiveChecks:
@@ -135,7 +135,7 @@ def run_predictive_checks(logs: Logs, fitted: FittedModel, model: str, seed: int
 
     reasons = find_adaptivity(logs)
     if reasons:
-        compared, draws = _prepare_mean_comparison(rng, fitted, cells)
+        compared, draws = _select_mean_statistics_and_samplers(rng, fitted, cells)
         checks, bands = _compare_statistics(
             _filter_statistics(statistics, compared), *(_draw_replays(draw, len(cells)) for draw in draws)
         )
@@ -168,7 +168,7 @@ def _filter_statistics(statistics: dict[str, CellStatistic], names: set[str]) ->
 
 
 def _draw_replays(draw: CellSampler, cells: int) -> CellRows:
-    """Draw the rows of all replays, some at a time."""
+    """Draw the rows of all replays in chunks."""
     step = max(MAX_CHUNK_DRAWS // cells, 1)
     return (draw(min(step, REPLAYS - first)) for first in range(0, REPLAYS, step))
 
@@ -215,14 +215,14 @@ def make_predictive_check(name: str, observed: FloatArray, replayed: FloatArray)
     )
 
 
-def _prepare_mean_comparison(
+def _select_mean_statistics_and_samplers(
     rng: np.random.Generator, fitted: FittedModel, cells: IntArray
 ) -> tuple[set[str], tuple[CellSampler, CellSampler]]:
-    """Prepare a comparison of means: the statistics, draws of means given the logs, and draws of means from the fit.
+    """Return the names of the compared statistics, and the samplers of means given the logs and from the fit.
 
-    The choice of arms and the ends of campaigns do not bias the posterior of means, as long as they depended on the
-    logs alone. So if the fit is right, means drawn given the logs have jointly the distribution of the fit, for any
-    policy. Means of rewards do not.
+    Choices of arms and stopping rules of campaigns do not bias the posterior of means if they depended only on the logs.
+    So if the fit is right, means drawn given the logs have the joint distribution of the fit, for any policy. Observed
+    means do not have it.
     """
 
     def draw_posterior_means(size: int) -> tuple[FloatArray, FloatArray]:
@@ -233,7 +233,7 @@ def _prepare_mean_comparison(
         means = (fitted.within_campaign_sampler or fitted.prior_sampler)(rng, size, cells)
         return means, means
 
-    # Resampled campaigns have no distribution, so that only the lead within them is compared.
+    # Resampled campaigns have no fitted distribution, so only the lead within them is compared.
     compared = (
         {BEST_ARM_LEAD}
         if fitted.within_campaign_sampler
@@ -247,11 +247,11 @@ def _select_checked_cells(logs: Logs, rng: np.random.Generator) -> tuple[IntArra
     if len(logs.pulls) <= MAX_CHECKED_CELLS:
         return np.arange(len(logs.pulls)), []
     campaigns = sample_campaigns(logs.arm_counts, MAX_CHECKED_CELLS, rng)
-    note = f"checks look at {len(campaigns):,} of {len(logs.campaigns):,} campaigns, chosen at random"
+    note = f"checks use {len(campaigns):,} of {len(logs.campaigns):,} campaigns, chosen at random"
     cells = np.flatnonzero(np.isin(logs.campaign, campaigns))
     if len(cells) <= MAX_CHECKED_CELLS:
         return cells, [note]
-    note = f"checks look at {MAX_CHECKED_CELLS:,} of the {len(cells):,} arms of one campaign, chosen at random"
+    note = f"checks use {MAX_CHECKED_CELLS:,} of the {len(cells):,} arms of one campaign, chosen at random"
     return np.sort(rng.choice(cells, MAX_CHECKED_CELLS, replace=False)), [note]
 
 
@@ -269,7 +269,7 @@ def _replay_cells(
         degrees = np.maximum(pulls - 1, 1e-9)
         free = degrees / (1 + 0.5 * fitted.excess_kurtosis * degrees / pulls)
         return cell_means, fitted.reward_scale**2 * degrees * rng.chisquare(free, cell_means.shape) / free
-    # A mean of beta rewards is nearly beta with the same mean and variance; of one reward, exactly.
+    # A mean of beta rewards is nearly beta with the same mean and variance. For one reward this is exact.
     size_of = np.maximum(pulls * (fitted.reward_scale + 1) - 1, 1e-9)
     safe = np.clip(means, 1e-12, 1 - 1e-12)
     return rng.beta(size_of * safe, size_of * (1 - safe)), np.zeros_like(means)

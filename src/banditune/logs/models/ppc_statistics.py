@@ -1,4 +1,4 @@
-"""The statistics of logs and of replayed logs that matter to a bandit."""
+"""The statistics of logs and of replayed logs that matter for regret."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from banditune.logs.campaign_logs import Logs
 ARM_SPREAD, BEST_ARM_LEAD, ARM_CORRELATION = (
     "spread of arms' means",
     "lead of the best arm",
-    "arms rise and fall together",
+    "correlation of arms",
 )
 
 
 RANK_STABILITY, ZERO_SHARE, WEIGHTED_SPREAD = (
-    "arms keep their rank",
+    "spread of arms' averages",
     "share of arms without a success",
     "spread weighted by pulls",
 )
 
 
-NOISE_DIFFERENCE, FEATURE_MISFIT = "noise differs between arms", "what features do not explain"
+NOISE_DIFFERENCE, FEATURE_MISFIT = "difference of noise between arms", "misfit of features"
 
 
 CellStatistic = Callable[[FloatArray, FloatArray], FloatArray]
@@ -32,7 +32,7 @@ CellStatistic = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 def make_statistics(logs: Logs, cells: IntArray, rewards: str) -> Iterator[tuple[str, CellStatistic]]:
-    """Yield the statistics that matter to a bandit, as far as these logs have them."""
+    """Yield the statistics that matter for regret and that are defined for these logs."""
     pulls = logs.pulls[cells].astype(float)
     campaign = np.unique(logs.campaign[cells], return_inverse=True)[1]
     arm = logs.arm[cells]
@@ -68,7 +68,7 @@ def _make_group_sum(group: IntArray) -> tuple[Callable[[FloatArray], FloatArray]
 def make_lead_statistic(campaign: IntArray, widths: IntArray) -> CellStatistic:
     """Make the best arm's mean minus the second best, averaged over campaigns with two arms or more.
 
-    A table of campaigns by arms would be as wide as the widest of them, so that cells are stored in a row.
+    Cells are stored in one row, because a table of campaigns by arms could be very wide.
     """
     starts = np.concatenate([[0], np.cumsum(widths)[:-1]])
     has_several = widths > 1

@@ -1,10 +1,10 @@
 """Vectors theta, one for each campaign, from a common Gaussian: its mean and covariance by restricted likelihood.
 
-The campaigns' data come in through their posterior distributions alone, which the linear and the logistic model compute
-each in its own way. With posterior means e and covariances V under N(mu, S), and Q the inverse of S, the slopes of the
-log likelihood are sums of u = Q (e - mu) for mu and of (u u' - W) / 2 for S, with W = Q - Q V Q; W is also a campaign's
-information on mu. These formulas hold if a campaign has no information on some directions. Integrating mu out
-(restricted likelihood) adds W C W to u u', where C is the inverse of the sum of W.
+The campaigns' data are used only through their posterior distributions, which the linear and the logistic model compute.
+With posterior means e and covariances V under N(mu, S), and Q the inverse of S, the slopes of the log likelihood are sums
+of u = Q (e - mu) for mu and of (u u' - W) / 2 for S, with W = Q - Q V Q. W is also a campaign's information on mu. These
+formulas hold even if a campaign has no information on some directions. Integrating mu out (restricted likelihood) adds
+W C W to u u', where C is the inverse of the sum of W.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ MAX_SCORING_ROUNDS = 60
 
 
 MIN_VARIANCE_SHARE = 1e-3
-"""A direction counts as without spread if its variance is below this share of the mean variance."""
+"""The variance of a direction counts as 0 if it is below this share of the mean variance."""
 
 
 class CampaignPosteriors(NamedTuple):
     """The mean and covariance of every campaign's theta, its information W, and the log likelihood of all together.
 
-    W is a separate field, because computed from sampled covariances it could be negative.
+    W is a separate field, because it could be negative if it were computed from sampled covariances.
     """
 
     means: FloatArray
@@ -41,7 +41,7 @@ class CampaignPosteriors(NamedTuple):
 
 
 class ScoringTerms(NamedTuple):
-    """The posterior in the terms of the module's first lines: u, W, C, the slope in S and the restricted likelihood."""
+    """The terms of the module's docstring: u, W, C, the slope in S and the restricted likelihood."""
 
     mean_slopes: FloatArray
     mean_information: FloatArray
@@ -60,8 +60,8 @@ def compute_mean_information(precision: FloatArray, covariance: FloatArray) -> F
 class FittedGaussian(NamedTuple):
     """A fitted Gaussian: mean, covariance, covariance of the mean's error, degrees of freedom of variances and of means.
 
-    `is_regularized` says that the covariance would have had a direction without variance. It is a sum of
-    `covariance_basis`, and the errors of the weights have the covariance `weight_covariance`.
+    `is_regularized`: without regularization, the covariance would have a direction without variance. The covariance is a
+    weighted sum of `covariance_basis`, and the errors of the weights have the covariance `weight_covariance`.
     """
 
     mean: FloatArray
@@ -97,9 +97,9 @@ def fit_random_effects(
 ) -> FittedGaussian:
     """Fit the Gaussian by restricted maximum likelihood.
 
-    If that has directions without spread, half the log of the determinant is added to the likelihood, which keeps the
-    covariance proper (Chung and others, 2015). Problems need a proper one, and no spread would be a strong claim. With
-    `regularized` this is done at once.
+    If its covariance is singular, the fit is repeated with half the log of the determinant added to the likelihood, which
+    makes the covariance positive definite (Chung and others, 2015). Problems need such a covariance, and a variance of
+    exactly 0 would be a strong claim. With `regularized` only the second fit is made.
     """
     if regularized:
         return _run_fisher_scoring(posterior_at, mean, covariance, basis, precision, slack, 1.0)
@@ -122,8 +122,8 @@ def _run_fisher_scoring(
 ) -> FittedGaussian:
     """Run Fisher scoring until the predicted gain in the log likelihood is below `precision`.
 
-    A step that lowers it by more than `slack` is halved. At last a step of EM is made. `regularized` is the weight of the
-    determinant. Without it, the search ends when a direction has no spread.
+    A step that lowers it by more than `slack` is halved. If all fail, a step of EM is made. `regularized` is the weight of
+    the determinant. Without it, the search ends when a direction has no variance.
     """
     posterior = posterior_at(mean, covariance)
     terms = compute_scoring_terms(posterior, mean, covariance, regularized)
@@ -147,7 +147,7 @@ def _run_fisher_scoring(
         if stuck:
             break
     information = _compute_scoring_step(terms, basis)[1]
-    # The mean is estimated too: that costs one campaign.
+    # The mean is estimated too, which takes the information of one campaign.
     error: FloatArray = np.asarray(
         np.linalg.pinv(information * (1 - 1 / len(terms.mean_slopes)), hermitian=True), np.float64
     )
@@ -205,8 +205,8 @@ def compute_scoring_terms(
     sign, size = np.linalg.slogdet(total)
     if sign <= 0 or not math.isfinite(size):
         raise InvalidRequest(
-            "the logs must tell something about every feature, but there are features, or sums of them, about which they "
-            "tell nothing; drop features that are constant or that follow from others.",
+            "the logs must have information on every feature, but on some features, or linear combinations of them, they "
+            "have none; leave out features that are constant or that depend linearly on others.",
             argument="logs",
             code="insufficient-data",
         )
@@ -216,7 +216,7 @@ def compute_scoring_terms(
     slope = 0.5 * (pull.T @ pull - information_loss + around)
     likelihood = posterior.evidence - 0.5 * float(size)
     if regularized:
-        # Its slope and curvature are those of a campaign with full information and no slope.
+        # The determinant has the slope and curvature of a campaign with full information and no slope.
         slope = slope + 0.5 * regularized * inverse
         likelihood += 0.5 * regularized * float(np.linalg.slogdet(covariance)[1])
     return ScoringTerms(
@@ -228,7 +228,7 @@ def _compute_scoring_step(terms: ScoringTerms, basis: FloatArray) -> tuple[Float
     """Compute a step of Fisher scoring in the covariance, the information about its parts, and the predicted gain."""
     count, dims = terms.mean_slopes.shape
     flat = np.concatenate([terms.mean_information, terms.curvature[None]]).reshape(count + 1, dims * dims)
-    # Sums of W[j, k] W[l, n], in the order k, l, n, j: half its product with two parts is their information.
+    # Sums of W[j, k] W[l, n], in the order k, l, n, j. The information of two parts is half its product with both.
     products = (flat.T @ flat).reshape(dims, dims, dims, dims).transpose(1, 2, 3, 0).reshape(dims**2, dims**2)
     parts = basis.reshape(len(basis), dims**2)
     information = 0.5 * parts @ products @ parts.T
@@ -245,7 +245,7 @@ def _compute_em_step(terms: ScoringTerms, covariance: FloatArray, basis: FloatAr
 
 
 def summarize_gaussian(gauss: FittedGaussian, names: Sequence[str], confidence: float) -> tuple[FittedParameter, ...]:
-    """Summarise means with Student's t and standard deviations with a scaled chi-square, exact if every theta is known."""
+    """Summarise means with Student's t and sds with a scaled chi-square. Both are exact if every theta is known."""
     parameters = []
     tail = 0.5 + confidence / 2
     for position, name in enumerate(names):
@@ -257,7 +257,7 @@ def summarize_gaussian(gauss: FittedGaussian, names: Sequence[str], confidence: 
     for position, name in enumerate(names):
         sd, degrees = math.sqrt(gauss.covariance[position, position]), float(gauss.degrees[position])
         low, high = 0.0, math.inf
-        if degrees >= 1:  # with less, the logs have hardly any information on this number
+        if degrees >= 1:  # with fewer, the logs have hardly any information on this number
             low, high = (
                 sd * math.sqrt(degrees / compute_chi_square_quantile(quantile, degrees))
                 for quantile in (tail, 1 - tail)

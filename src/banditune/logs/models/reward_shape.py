@@ -1,4 +1,4 @@
-"""The shape of real rewards: residuals as a problem takes them, and their excess kurtosis."""
+"""The distribution of real rewards: residuals as options of a problem, and their excess kurtosis."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 
 MAX_PROBLEM_RESIDUALS = 2048
-"""Residuals in a problem, at most. Where there are more, neighbours are averaged, which leaves tails their share."""
+"""The largest number of residuals in a problem. Of more, neighbours are averaged, so that tails keep their weight."""
 
 
 LONG_CELL_PULLS = 20
-"""Residuals of shorter cells are more alike than rewards are, as each reward moves the mean that it is compared with."""
+"""The fewest pulls of a long cell. In a short cell residuals vary less than rewards, because each reward is in the mean."""
 
 
 MIN_SHAPE_RESIDUALS = 100
-"""Fewer residuals are too few to estimate a distribution."""
+"""The fewest residuals from which a distribution is estimated."""
 
 
 RESIDUAL_DIGITS = 6
-"""Digits that a problem keeps of a residual."""
+"""The number of digits of a residual in a problem."""
 
 
 def pool_residuals(logs: Logs) -> tuple[float, ...]:
@@ -43,7 +43,7 @@ def pool_residuals(logs: Logs) -> tuple[float, ...]:
 
 
 def split_residuals_by_arm(logs: Logs) -> tuple[tuple[float, ...], ...]:
-    """Make a row of residuals for each arm's name; arms with few of them have those of all."""
+    """Make a row of residuals for each arm's name. Arms with few residuals have those of all arms."""
     residuals = _select_residuals(logs)
     size = 2 * MAX_PROBLEM_RESIDUALS // len(logs.arms)
     if residuals is None or size < MIN_SHAPE_RESIDUALS:
@@ -58,7 +58,7 @@ def split_residuals_by_arm(logs: Logs) -> tuple[tuple[float, ...], ...]:
 
 
 def _select_residuals(logs: Logs) -> ResidualSample | None:
-    """Select the residuals to use: of long cells, if these have half of them; None if there are too few."""
+    """Select the residuals to use: those of long cells if they are at least half, else all; None if there are too few."""
     residual_sample = logs.residuals
     if residual_sample is None:
         return None
@@ -73,7 +73,7 @@ def _select_residuals(logs: Logs) -> ResidualSample | None:
 
 
 def condense_residuals(values: FloatArray, size: int) -> FloatArray:
-    """Make this number of values from residuals: means of neighbours, or some twice."""
+    """Reduce residuals to this number of values by means of neighbours; if there are fewer, repeat some."""
     order = np.sort(values)
     if len(order) <= size:
         return np.asarray(order[np.arange(size) * len(order) // size])
@@ -82,7 +82,7 @@ def condense_residuals(values: FloatArray, size: int) -> FloatArray:
 
 
 def _round_residuals(table: FloatArray) -> tuple[tuple[float, ...], ...]:
-    """Round rows with mean 0 and together with mean square 1 to few digits, because people read the files, too."""
+    """Round rows, with mean 0 and joint mean square 1, to few digits, so that files are short and readable."""
     away = table - table.mean(axis=1, keepdims=True)
     away /= math.sqrt(float((away**2).mean()))
     return tuple(tuple(float(f"{value:.{RESIDUAL_DIGITS}g}") for value in row) for row in away.tolist())
@@ -101,13 +101,13 @@ def describe_reward_shape(logs: Logs, used: bool) -> str:
     """Describe the distribution of real rewards in the fitted problem."""
     if logs.residuals is None:
         return (
-            "the logs hold sums only, so rewards are assumed to be Gaussian around their means; logs with a row per "
-            "decision keep their shape"
+            "the logs have only sums, so rewards are assumed to be Gaussian around their means; from logs with a row per "
+            "decision their distribution is estimated"
         )
     if not used:
         return (
-            f"{len(logs.residuals.value)} rewards of arms that were pulled twice or more are too few to tell the shape of "
-            "rewards, so they are assumed to be Gaussian around their means"
+            f"{len(logs.residuals.value)} rewards of arms that were pulled twice or more are too few to estimate the "
+            "distribution of rewards, so they are assumed to be Gaussian around their means"
         )
     values = _select_residuals(logs).value  # type: ignore[union-attr]
     skewness = float((values**3).mean() / (values**2).mean() ** 1.5)

@@ -1,9 +1,9 @@
-"""How much arms differ within their campaigns: an estimate for evaluation that is unbiased also if they do not differ.
+"""An estimate of the spread of arms within campaigns that is unbiased even if arms do not differ.
 
 In a campaign the mean of cell i, an arm with n_i pulls, has the variance s + 1 / n_i around the campaign's centre. The
-unit is the variance of one reward, so that s, the spread, is 0 where arms are equal. An estimate that cannot be
-negative is too large then, and so is all that grows with it. This one may be negative. If the likelihood falls from s =
-0 on, it is one step of Fisher scoring from 0, slope over information. That has the mean 0 if arms do not differ.
+unit is the variance of one reward. The spread s is 0 if arms are equal. An estimate that cannot be negative is too large
+in this case, and so is all that grows with it. This estimate may be negative. If the likelihood falls from s = 0 on, it
+is one step of Fisher scoring from 0, the slope divided by the information. Its mean is 0 if arms do not differ.
 
 Its error is that of the quadratic form y' P P y in the slope, where P subtracts the centre and weighs by 1 / (s + 1 / n_i).
 The form has the mean tr P and the variance 2 tr PP. So the posterior of s is (s + base) * degrees / chi-square(degrees) -
@@ -38,31 +38,34 @@ from banditune.logs.models.likelihood_search import compute_chi_square_quantile,
 from banditune.logs.models.reward_shape import compute_excess_kurtosis, pool_residuals
 
 MAX_SPREAD_ROUNDS = 4
-"""Rounds in which each number is maximised with the others fixed."""
+"""The number of rounds in which each parameter is maximised with the others fixed."""
 
 
 SLOPE_STEP_SHARE = 0.01
-"""Steps of the finite differences at no spread, as a share of the spread by chance alone."""
+"""The step of the finite differences at spread 0, as a share of the spread that is due to chance."""
 
 
 LOW_ESTIMATE_QUANTILE = 0.16
-"""Lower estimates than this quantile of those without spread do not make intervals narrower (Cowan and others, 2011)."""
+"""The quantile of estimates without spread below which a lower estimate does not narrow the interval.
+
+See Cowan and others, 2011.
+"""
 
 
 MIN_SPREAD_SHARE = 1e-3
-"""A spread below this share of that by chance alone counts as none."""
+"""A spread counts as 0 if it is below this share of the spread that is due to chance."""
 
 
 MAX_UNIT_SPREAD = 0.9
-"""The largest spread of rewards in [0, 1], where all rewards of an arm are the same."""
+"""The largest spread of rewards in [0, 1], at which all rewards of an arm are equal."""
 
 
 SMALLEST_SPREAD = 1e-12
-"""The smallest spread that is tried, even if chance makes less because of many pulls."""
+"""The smallest spread that is tried. With many pulls, the spread that is due to chance may be smaller."""
 
 
 class SpreadEstimate(NamedTuple):
-    """An estimate of the spread, which may be negative, with what its distribution needs (see above)."""
+    """An estimate of the spread, which may be negative, with the parameters of its posterior (see the module)."""
 
     value: float
     chance_spread: float
@@ -72,8 +75,8 @@ class SpreadEstimate(NamedTuple):
     def draw(self, rng: np.random.Generator, size: int) -> FloatArray:
         """Draw the spread from its posterior.
 
-        A very low estimate is no evidence for a negative spread: it counts as the quantile `LOW_ESTIMATE_QUANTILE` without
-        spread.
+        A very low estimate is no evidence for a negative spread. It is replaced by the quantile `LOW_ESTIMATE_QUANTILE` of
+        estimates without spread.
         """
         smallest = self.chance_spread * compute_chi_square_quantile(LOW_ESTIMATE_QUANTILE, self.degrees) / self.degrees
         ratio = self.degrees / rng.chisquare(self.degrees, size)
@@ -81,9 +84,9 @@ class SpreadEstimate(NamedTuple):
 
 
 class CellPrecision(NamedTuple):
-    """Cells in order of their campaign: how precisely each is known, and the excess kurtosis of its mean.
+    """Cells in the order of their campaigns: the precision of each mean, and its excess kurtosis.
 
-    `degrees` is how many degrees of freedom the variance of a reward was taken from.
+    `degrees` are the degrees of freedom of the estimated variance of a reward.
     """
 
     campaign: IntArray
@@ -107,7 +110,7 @@ class CellPrecision(NamedTuple):
         weight = 1 / (spread + 1 / self.precision)
         diagonal = weight**2 * (1 - 2 * weight / first[self.campaign] + (second / first**2)[self.campaign])
         base = trace / square - spread
-        # The variance of the quadratic form, with that of rewards' kurtosis and of the estimated variance of a reward.
+        # The variance of the quadratic form, with the parts of the kurtosis and of the estimated variance of a reward.
         variance = (2 * square + float((self.excess_kurtosis * (diagonal / self.precision) ** 2).sum())) / square**2
         variance += 2 * base**2 / self.degrees
         variance = max(variance, 4 * len(slopes) * float(slopes.var(ddof=1)) / square**2)
@@ -132,7 +135,7 @@ class ArmSpreadModel(Protocol):
         """Select campaigns, in ascending order, with the spread of all."""
 
     def compute_campaign_likelihoods(self, spread: float) -> FloatArray:
-        """Compute what each campaign adds to the log likelihood of a spread above 0."""
+        """Compute the contribution of each campaign to the log likelihood of a spread above 0."""
 
     def compute_cell_parameters(self, spread: float) -> FloatArray:
         """Compute the two parameters of each cell's distribution at a spread above 0."""
@@ -148,7 +151,7 @@ class ArmSpreadModel(Protocol):
 
 
 def fit_arm_spread(logs: Logs) -> ArmSpreadModel:
-    """Fit how arms of these campaigns differ, without their features."""
+    """Fit the spread of arms within these campaigns, without features."""
     return NormalArmSpread(logs) if logs.rewards == "real" else BetaArmSpread(logs)
 
 
@@ -210,7 +213,7 @@ class BetaArmSpread:
         trials = self.counts[0] + self.counts[1]
         if self.rewards == "binary":
             return np.asarray(rng.binomial(np.rint(trials).astype(np.int64), means) / trials)
-        # A mean of beta rewards is nearly beta with as many 0/1 rewards.
+        # A mean of beta rewards is distributed nearly like that of as many 0/1 rewards.
         return np.asarray(rng.beta(np.maximum(trials - 1, 1e-9) * means, np.maximum(trials - 1, 1e-9) * (1 - means)))
 
     def make_problem_options(self) -> dict[str, Any]:
@@ -238,14 +241,14 @@ class BetaArmSpread:
 
 
 class NormalArmSpread:
-    """Arms are normal around their campaign's own mean, which may be any."""
+    """Arms are normal around the mean of their campaign. Means of campaigns have no prior."""
 
     def __init__(self, logs: Logs) -> None:
         within = pool_cell_variances(logs)
         self.noise, self.residuals, self.reward_variance = within.noise, pool_residuals(logs), within.noise**2
         self.campaign, self.mean = logs.campaign, logs.mean / self.noise
         self.pulls, self.count = logs.pulls.astype(float), len(logs.campaigns)
-        # Of rewards with heavy tails, means and variances vary more.
+        # With heavy tails of rewards, means and variances vary more.
         kurtosis = max(compute_excess_kurtosis(logs), 0.0)
         noise = CellPrecision(logs.campaign, self.pulls, kurtosis / self.pulls, within.degrees / (1 + kurtosis / 2))
         trace, square = noise.compute_traces(0.0)
@@ -313,7 +316,7 @@ def _compute_spread_likelihood(cells: BetaCells, spread: float) -> float:
 
 
 def _compute_spread_slopes(cells: BetaCells, spread: float, step: float) -> FloatArray:
-    """Compute the slope of each campaign's log likelihood in the spread, from three points above it, as 0 is an end."""
+    """Compute the slope of each campaign's log likelihood in the spread, from three points above it: 0 is a limit."""
     first_values, second_values, third_values = (
         compute_campaign_evidence(cells, _convert_spread_to_log_concentration(spread + times * step))[0]
         for times in (1, 2, 3)
@@ -322,9 +325,9 @@ def _compute_spread_slopes(cells: BetaCells, spread: float, step: float) -> Floa
 
 
 def _maximize_spread(compute_likelihood: Callable[[float], float], start: float, chance: float) -> float:
-    """Maximise the likelihood; returns the least spread if the likelihood falls from there on."""
+    """Maximise the likelihood. Return the smallest spread if the likelihood falls from there on."""
     low, high = math.log(MIN_SPREAD_SHARE * chance), math.log(max(1e6 * chance, 1e3))
-    # From no spread, the search would miss a peak farther up.
+    # A search from the smallest spread could miss a peak at a larger one.
     starts = (chance, 30 * chance) if start <= 2 * MIN_SPREAD_SHARE * chance else (start,)
     peaks = [
         find_peak(lambda log: compute_likelihood(math.exp(log)), math.log(begin), 1.0, low, high, 1e-3)
@@ -334,7 +337,7 @@ def _maximize_spread(compute_likelihood: Callable[[float], float], start: float,
 
 
 def _refit_centres(cells: BetaCells, spread: float) -> BetaCells:
-    """Fit the mean of centres, and how much these differ."""
+    """Fit the mean of centres and their concentration."""
 
     def compute_by_concentration(log: float) -> float:
         return _compute_spread_likelihood(cells._replace(centre_concentration=math.exp(log)), spread)

@@ -1,8 +1,8 @@
-"""Campaigns may differ in how much their arms differ: in some all arms are equal, in others one is far better.
+"""Factors of campaigns' spreads: in some campaigns all arms are equal, in others one is far better.
 
 The spread of a campaign is the common spread times a factor with mean 1. Either all factors are 1, or they have a gamma
-law, or all arms are equal in a share of the campaigns. How likely each law is follows from the logs. A campaign's own data
-then say which factors are likely for it.
+distribution, or all arms are equal in a share of the campaigns. The logs determine the posterior probability of each
+distribution, and of each factor for each campaign.
 """
 
 from __future__ import annotations
@@ -15,47 +15,47 @@ import numpy as np
 from banditune.core.arrays import FloatArray, IntArray
 
 SPREAD_FACTORS = np.concatenate([[1e-6], np.geomspace(2e-3, 1, 15), np.geomspace(1, 10, 8)[1:]])
-"""The factors that are tried. The first one stands for equal arms."""
+"""The grid of factors. The first one is for equal arms."""
 
 
 NO_VARIATION = int(np.flatnonzero(SPREAD_FACTORS == 1)[0])
-"""The place of the factor 1."""
+"""The index of the factor 1."""
 
 
 FACTOR_SHAPES = (4.0, 2.0, 1.0, 0.5, 0.25)
-"""Shapes of the gamma laws. The variance of a factor is 1 over the shape."""
+"""The shapes of the gamma distributions. The variance of a factor is 1 / shape."""
 
 
 EQUAL_SHARES = (0.25, 0.5, 0.75)
-"""Shares of campaigns with equal arms. The others share a factor near 1 / (1 - share)."""
+"""The shares of campaigns with equal arms. The other campaigns have a factor near 1 / (1 - share)."""
 
 
 LAW_WEIGHT = 0.05
-"""The prior probability of each of these laws; else all factors are 1."""
+"""The prior probability of each of these distributions. With the remaining probability all factors are 1."""
 
 
 FACTOR_ROWS = 8
-"""Factors that stand for the likely ones of a campaign, each as likely as the others."""
+"""The number of factors that represent the posterior of a campaign, with equal weights."""
 
 
 class SpreadLikelihood(Protocol):
-    """A model of arms that says how likely a spread is for each campaign; it has a slope for each."""
+    """A model of arms with the log likelihood of a spread, and its slope, for each campaign."""
 
     slopes: FloatArray
 
     def compute_campaign_likelihoods(self, spread: float) -> FloatArray:
-        """Compute what each campaign adds to the log likelihood of a spread above 0."""
+        """Compute the contribution of each campaign to the log likelihood of a spread above 0."""
 
 
 class FactorFit(NamedTuple):
-    """The probabilities of the factors, averaged over how likely each law is, and the log likelihood over all laws."""
+    """The probabilities of the factors, averaged over the posterior of the laws, and the log likelihood of all laws."""
 
     law: FloatArray
     log_likelihood: float
 
 
 def make_factor_laws() -> FloatArray:
-    """Probabilities of the factors (laws, factors): all are 1, a gamma law of each shape, or a share of equal arms."""
+    """Make the probabilities of the factors (laws, factors): all are 1, a gamma law per shape, or a share of equal arms."""
     rows = [np.eye(len(SPREAD_FACTORS))[NO_VARIATION]]
     for shape in FACTOR_SHAPES:
         low, high = 0.0, 10 * shape
@@ -77,18 +77,18 @@ def make_factor_laws() -> FloatArray:
 
 
 FACTOR_LAWS = make_factor_laws()
-"""The laws that are averaged."""
+"""The probabilities of the factors under each law."""
 
 
 def compute_factor_likelihoods(arms: SpreadLikelihood, spread: float) -> tuple[FloatArray, FloatArray]:
-    """Likelihoods (campaigns, factors) of each factor, given the common spread, over the highest; the logs of these."""
+    """Compute likelihoods of factors (campaigns, factors) relative to the highest per campaign, and the logs of these."""
     logs = np.stack([arms.compute_campaign_likelihoods(spread * float(factor)) for factor in SPREAD_FACTORS], axis=1)
     top = logs.max(axis=1)
     return np.exp(logs - top[:, None]), top
 
 
 def fit_factor_law(arms: SpreadLikelihood, spread: float) -> FactorFit:
-    """Fit the law of the factors. Without spread all factors are 1, and the log likelihood is 0."""
+    """Fit the distribution of the factors. Without spread all factors are 1, and the log likelihood is 0."""
     if spread <= 0:
         return FactorFit(FACTOR_LAWS[0], 0.0)
     likelihoods, top = compute_factor_likelihoods(arms, spread)

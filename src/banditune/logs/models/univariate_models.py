@@ -37,7 +37,7 @@ from banditune.problems.gaussian_arms import Gaussian
 from banditune.results.log_results import FittedParameter
 
 FEW_CAMPAIGNS_PER_ARM = 5
-"""A note is made on arms in fewer campaigns than this."""
+"""The number of campaigns of an arm below which a note is made."""
 
 
 def fit_beta_binomial_model(logs: Logs, options: FitOptions) -> FittedModel:
@@ -58,7 +58,7 @@ def fit_beta_rewards_model(logs: Logs, options: FitOptions) -> FittedModel:
     """Fit beta rewards around mean rewards from a beta distribution."""
     if logs.rewards == "real":
         raise InvalidRequest(
-            "the model 'beta' must have rewards in [0, 1], but these are real; try {}.",
+            "rewards must be in [0, 1] for the model 'beta', but these are real; try {}.",
             Setting("model", "gaussian"),
             argument="model",
             code="unsupported",
@@ -68,7 +68,7 @@ def fit_beta_rewards_model(logs: Logs, options: FitOptions) -> FittedModel:
     v, fitted = fit_reward_concentration(logs.campaign, pulls, logs.mean, logs.squares, options.confidence)
     if v < MIN_REWARD_CONCENTRATION:
         raise InvalidRequest(
-            "the model 'beta' must have rewards between 0 and 1, but these are all 0 or 1; try {}.",
+            "some rewards must be between 0 and 1 for the model 'beta', but all are 0 or 1; try {}.",
             Setting("model", "beta-binomial"),
             argument="model",
             code="unsupported",
@@ -107,7 +107,7 @@ def fit_gaussian_model(logs: Logs, options: FitOptions) -> FittedModel:
 def fit_campaigns_model(logs: Logs, options: FitOptions) -> FittedModel:
     """Resample past campaigns.
 
-    Each arm's mean is drawn from its posterior, so that noise does not count as a difference.
+    Each arm's mean is drawn from its posterior, so that noise is not mistaken for a difference between arms.
     """
     if logs.arm_counts.max() < 2:
         raise InvalidRequest(
@@ -170,8 +170,8 @@ def _fit_beta_priors(
     """Fit the common beta distribution, or those of the arms; returns it and a row (a, b) for each arm's name."""
     if len(successes) < 2 or float(trials.max()) < 2:
         raise InvalidRequest(
-            "logs must hold two arms or more, one of them pulled twice in a campaign, but these do not: a prior is known "
-            "by how arms differ beyond chance; take more logs.",
+            "logs must have two arms or more, one of them pulled twice in a campaign, but these do not, so differences "
+            "beyond chance cannot be estimated; use more logs.",
             argument="logs",
             code="insufficient-data",
         )
@@ -193,7 +193,7 @@ def _fit_gaussian_priors(logs: Logs, options: FitOptions) -> tuple[FittedNormalP
     inside = pool_cell_variances(logs)
     if len(logs.pulls) < 3:
         raise InvalidRequest(
-            f"logs must hold three arms or more for a normal prior, but they hold {len(logs.pulls)}.",
+            f"logs must have three arms or more for a normal prior, but they have {len(logs.pulls)}.",
             argument="logs",
             code="insufficient-data",
         )
@@ -218,7 +218,7 @@ def _fit_gaussian_priors(logs: Logs, options: FitOptions) -> tuple[FittedNormalP
 def _note_arms_without_prior(names: list[str], replacement: str) -> list[str]:
     """Return a note on arms that cannot have their own prior."""
     return [
-        f"{format_arm_list(names)}: in too few campaigns for a prior of their own, so it is {replacement} of all arms"
+        f"{format_arm_list(names)}: in too few campaigns for a separate prior; it is {replacement} of all arms"
     ] * bool(names)
 
 
@@ -230,7 +230,7 @@ def _note_sparse_arms(logs: Logs) -> list[str]:
         return []
     return [
         Message(
-            "{:,} arms are in fewer than {} campaigns: their intervals are wide, because two campaigns hold little "
+            "{:,} arms are in fewer than {} campaigns: their intervals are wide, because two campaigns have little "
             "information on an arm's own prior; without {} one prior is estimated from all arms",
             *(sparse_count, FEW_CAMPAIGNS_PER_ARM, Argument("per_arm")),
         )

@@ -1,4 +1,7 @@
-"""How much arms differ within their campaign, for any differences between campaigns: centres and a spread."""
+"""The spread of arms within campaigns, and the posteriors of arms around the centre of their campaign.
+
+Differences between campaigns have no influence.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +28,9 @@ WITHIN_CAMPAIGN_SD = "sd within campaigns"
 
 
 class CellPosteriors(NamedTuple):
-    """A row of two numbers for every cell, of the beta or normal distribution that it had before its data, and after.
+    """The two parameters of every cell's beta or normal distribution: prior and posterior.
 
-    And the spread within campaigns, with sentences about it.
+    Further fields are the spread within campaigns and notes about it.
     """
 
     prior: FloatArray
@@ -46,7 +49,7 @@ def compute_beta_posteriors(
     cells = make_beta_cells(campaign, successes, failures)
     size = estimate_concentration(cells, confidence)
     overall = size.centre_mean
-    # Without spread beyond chance there is as much as the logs allow; without an upper end of that, any.
+    # Without a spread beyond chance, the upper limit of the spread is used; without such a limit, any value may be used.
     used = size.log_value if math.isfinite(size.log_value) else (0.0 if size.log_low is None else size.log_low)
     centre = compute_evidence(
         cells._replace(centre_mean=overall, centre_concentration=size.centre_concentration), used
@@ -59,7 +62,7 @@ def compute_beta_posteriors(
     value = 0.0 if size.log_value == math.inf else find_sd(size.log_value)
     low = 0.0 if size.log_high is None else find_sd(size.log_high)
     high = find_sd(-math.inf if size.log_low is None else size.log_low)
-    # The mean at which it is stated is uncertain, too.
+    # The mean at which the spread is stated is uncertain, too.
     extra = compute_student_quantile(0.5 + confidence / 2, max(size.campaign_count - 1, 1)) * size.centre_uncertainty
     if low > 0:
         low = value * math.exp(-math.hypot(math.log(value / low), extra))
@@ -68,8 +71,8 @@ def compute_beta_posteriors(
     notes = _note_equal_arms(confidence) if size.log_value == math.inf else ()
     if size.campaign_count < cells.campaign_count:
         note = (
-            f"the spread within campaigns is estimated from {size.campaign_count:,} of them, chosen at random among those "
-            "with two arms or more"
+            f"the spread within campaigns is estimated from {size.campaign_count:,} "
+            f"campaign{'s' * (size.campaign_count != 1)}, chosen at random among those with two arms or more"
         )
         notes = (*notes, note)
     before = total * np.stack([centre, 1 - centre], axis=1)
@@ -79,7 +82,7 @@ def compute_beta_posteriors(
 def _note_equal_arms(confidence: float) -> tuple[str, ...]:
     """Return a note on arms that do not differ."""
     return (
-        "within campaigns arms do not differ beyond chance; the problem lets them differ as much as the logs allow "
+        "within campaigns arms do not differ beyond chance; the problem has the largest differences that the logs support "
         f"({100 * confidence:g}% limit)",
     )
 
@@ -93,7 +96,7 @@ def compute_normal_posteriors(logs: Logs, noise: float, confidence: float) -> Ce
     def compute_likelihood(find_sd: float) -> float:
         return sum(cells.compute_restricted_likelihood(find_sd, noise) for cells in groups)
 
-    # The best-known arm's error is the smallest spread that could ever be seen.
+    # The error of the most precise arm is the smallest spread that can be detected.
     lowest = 1e-3 * noise / math.sqrt(float(pulls.max()))
     highest = 10 * (float(np.std(logs.mean)) + noise)
     span = math.log(lowest), math.log(highest)

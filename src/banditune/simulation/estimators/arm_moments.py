@@ -10,12 +10,12 @@ from banditune.core.scalar import scalar
 
 
 class ArmRecord(NamedTuple):
-    """What is known of one arm: the first argument of an index.
+    """The record of one arm, which is the first argument of an index.
 
     Parameters
     ----------
     pulls : float
-        How often the arm was pulled.
+        The number of pulls of the arm.
     total : float
         The sum of its rewards.
     squares : float
@@ -67,5 +67,5 @@ def read_moments(state, arm):
 
 @scalar
 def read_totals(state, arm):
-    """Read the record of one arm where squares are not kept. NaN makes an index that reads them an error."""
+    """Read the record of one arm if squares are not kept. They are NaN, so an index that reads them is an error."""
     return ArmRecord(state.pulls[arm], state.total[arm], math.nan)

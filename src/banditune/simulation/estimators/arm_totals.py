@@ -55,7 +55,7 @@ def resume_totals(state, setting, params, pulls, totals):
 
 @scalar
 def argmax_mean(state):
-    """Find the arm with the highest mean reward. An arm never pulled comes first, ties go to the lowest number.
+    """Find the arm with the highest mean reward. Arms without pulls precede others; ties go to the lowest number.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def read_successes(state, arm):
 
 @scalar
 def draw_arm(state, stream):
-    """Draw an arm, all equally likely.
+    """Draw an arm, with equal probabilities.
 
     Parameters
     ----------

@@ -22,19 +22,19 @@ from banditune.simulation.estimators.matrices import multiply_symmetric, solve_l
 from banditune.simulation.estimators.vector_layout import argmax_score, compute_dot, dims, pad_dims, subtract_outer
 
 ROUGH_TOLERANCE = 1e-5
-"""First tolerance of the mode in posterior deviations. It suffices if only the best arm is needed: see `is_certain`."""
+"""The rough tolerance of the mode, in posterior deviations. It is enough to find the best arm; see `is_certain`."""
 
 
 INVERSE_PATIENCE = 2
-"""Steps with an old Hessian. The next step renews it."""
+"""The number of steps with an old Hessian. The next step recomputes it."""
 
 
 QUICK_LOOKS = 8
-"""Steps before `climb_to_mode` takes over."""
+"""The number of steps before `climb_to_mode` is used."""
 
 
 MAX_NEWTON_STEPS = 100
-"""Newton steps after which the search for the mode gives up. Three to ten are usual."""
+"""The largest number of Newton steps of the search for the mode. Three to ten are usual."""
 
 
 NO_MODE = -1001
@@ -43,14 +43,14 @@ NO_MODE = -1001
 
 @scalar
 def compute_step_by_inverse(state):
-    """Put H^-1 gradient into `step`, by `inverse`. Return its squared length in posterior deviations."""
+    """Compute `step` = H^-1 gradient, from `inverse`. Return its squared length in posterior deviations."""
     multiply_symmetric(state.inverse, state.gradient, state.step)
     return compute_dot(state.gradient, state.step)
 
 
 @scalar
 def compute_step_by_factor(state):
-    """Put H^-1 gradient into `step`, by `factor`. Return its squared length in posterior deviations."""
+    """Compute `step` = H^-1 gradient, from `factor`. Return its squared length in posterior deviations."""
     for j in range(dims()):
         state.step[j] = state.gradient[j]
     solve_lower(state.factor, state.step)
@@ -61,7 +61,7 @@ def compute_step_by_factor(state):
 
 @scalar
 def move_estimate(state, share):
-    """Take a step, or a share of it."""
+    """Move the estimate by a share of `step`."""
     for j in range(dims()):
         state.estimate[j] += share * state.step[j]
 
@@ -78,7 +78,7 @@ def find_mode(state, last, tolerance):
         if not error <= max(0.5 * last, 0.1 * tolerance):
             break
         move_estimate(state, 1.0)
-        # The next error will be smaller than this one by the rate seen last, or twice that.
+        # The next error will be smaller than this one by the last observed rate, or twice that.
         state.counts[ERROR] = error * min(2.0 * error / max(last, 1e-300), 1.0)
         if error <= 0.1 * tolerance or (error < 1e-3 and state.counts[ERROR] <= tolerance):
             return
@@ -90,9 +90,9 @@ def find_mode(state, last, tolerance):
 
 @scalar
 def find_mode_and_factor(state, last, tolerance):
-    """Move `estimate` to the mode by Newton's method, until `factor` belongs to a point within `tolerance` of it.
+    """Move `estimate` to the mode by Newton's method, until `factor` is that of a point within `tolerance` of the mode.
 
-    The step before had the length `last`. After one more Newton step from that point, `estimate` is far closer.
+    The previous step had the length `last`. After one more Newton step from that point, `estimate` is much closer.
     """
     last += state.counts[ERROR] + tolerance
     for _ in range(QUICK_LOOKS):
@@ -114,9 +114,9 @@ def find_mode_and_factor(state, last, tolerance):
 def climb_to_mode(state):
     """Find the mode by Newton's method with the exact Hessian, from 0; return whether it converged.
 
-    Steps are halved until the objective rises by a quarter of what the slope predicts. The objective is strictly
-    concave with curvature 1 or more, so this converges from any point. From 0 it converges fast. Far out, where chances
-    are 0 or 1, steps are short.
+    Steps are halved until the objective rises by a quarter of the increase that the slope predicts. The objective is
+    strictly concave with curvature 1 or more, so this converges from any point. From 0 it converges fast. Far from the
+    mode, where probabilities are near 0 or 1, steps are short.
     """
     for j in range(dims()):
         state.estimate[j] = 0.0
@@ -127,7 +127,7 @@ def climb_to_mode(state):
         if not square < math.inf:
             return False
         share = 1.0
-        # Close to the mode the full step is right, but the objective is too flat to show it.
+        # Near the mode the full step is right, but the change of the objective is within rounding errors.
         if square > 1e-6:
             before = compute_log_posterior(state, 0.0)
             while share > 1e-12 and not compute_log_posterior(state, share) >= before + 0.25 * share * square:
@@ -161,7 +161,7 @@ def compute_log1pexp(score):
 
 @scalar
 def update_logistic(state, setting, step, params, arm, reward, stream):
-    """Learn from a reward: the Hessian grows by one term, and the mode moves. It is found with the rough tolerance."""
+    """Update for one reward: add a term to the Hessian, and find the mode with the rough tolerance."""
     position = count_logistic_pull(state, arm, reward)
     features = state.played_rows[position * pad_dims() : (position + 1) * pad_dims()]
     multiply_symmetric(state.inverse, features, state.pulled)
@@ -191,8 +191,8 @@ def take_first_step(state, features, position, reward):
 def is_certain(state, index, best, error):
     """Return whether the best index remains the best if theta is wrong by `error` posterior deviations.
 
-    The Hessian is at least I, so no score changes by more than the error times |x|. Errors are estimates, so four times
-    as much is allowed. A tie in the sense of `choose_first_tied` is never certain, however small the stated error.
+    The Hessian is at least I, so no score changes by more than the error times |x|. Because errors are estimates, four
+    times this limit is used. A tie in the sense of `choose_first_tied` is never certain.
     """
     highest = index[best]
     index[best] = -math.inf
@@ -205,7 +205,7 @@ def is_certain(state, index, best, error):
 def choose_first_tied(state, best):
     """Return the first arm whose index equals the best at the exact mode, within the precision of the mode.
 
-    So rounding does not decide between tied arms, such as all arms while the mode is 0.
+    So rounding errors do not select between tied arms. For example, all arms are tied while the mode is 0.
     """
     if state.counts[MODE_LOST] != 0.0:
         return NO_MODE

@@ -26,7 +26,7 @@ from banditune.simulation.estimators.vector_layout import (
 from banditune.simulation.estimators.whitened_features import whiten_features
 
 MODE_TOLERANCE = 1e-8
-"""Tolerance of the mode in posterior standard deviations. Rounding adds 1e-14 for every pull."""
+"""The tolerance of the mode in posterior standard deviations. For rounding errors, 1e-14 is added for every pull."""
 
 
 class LogisticState(NamedTuple):
@@ -65,8 +65,9 @@ class LogisticState(NamedTuple):
 PLAYED, PULLS, MODE_LOST, ERROR, LONGEST = 0, 1, 2, 3, 4
 """Positions in `counts`.
 
-They are the number of played arms, pulls in all, whether the mode was lost, an error, and the largest norm of features.
-The error is the distance of `estimate` (or the point to which `factor` belongs) from the mode, in posterior deviations.
+They are the number of played arms, the number of pulls, whether the search for the mode failed, an error, and the largest
+norm of features. The error is the distance from the mode, in posterior deviations, of `estimate` or of the point of
+`factor`.
 """
 
 
@@ -151,7 +152,7 @@ def start_logistic(state, setting):
 
 @scalar
 def compute_sigmoid(score):
-    """Compute 1 / (1 + exp(-score)) to about 1e-15, in plain arithmetic so that loops become vector code.
+    """Compute 1 / (1 + exp(-score)) to about 1e-15, only by arithmetic, so that loops become vector code.
 
     exp(t) - 1 is a Taylor series at t / 512, then nine times (1 + q)^2 - 1 = q (2 + q). Scores are cut at 40.
     """
@@ -226,7 +227,7 @@ def add_weighted_squares(sums, weights, squares):
 
 @scalar
 def compute_gradient(state):
-    """Compute chances and the gradient of the objective at `estimate`, over the played arms."""
+    """Compute the probabilities and the gradient of the objective at `estimate`, over the played arms."""
     filled = count_blocks(state.counts[PLAYED])
     for position in range(filled * VECTOR_LANES):
         state.chance[position] = state.played_prior[position]
@@ -259,7 +260,7 @@ def factorise_weighted_squares(state, weights):
 
 @scalar
 def factorise_hessian(state):
-    """Compute the factor of the Hessian I + sum of pulls chance (1 - chance) x x' at the chances computed last."""
+    """Compute the factor of the Hessian I + sum of pulls p (1 - p) x x' at the last computed probabilities p."""
     for position in range(count_blocks(state.counts[PLAYED]) * VECTOR_LANES):
         state.residual[position] = (
             state.played_pulls[position] * state.chance[position] * (1.0 - state.chance[position])
@@ -269,14 +270,14 @@ def factorise_hessian(state):
 
 @noinline
 def invert_hessian(state):
-    """Compute the inverse of the Hessian at the chances computed last."""
+    """Compute the inverse of the Hessian at the last computed probabilities."""
     factorise_hessian(state)
     invert_from_factor(state.factor, state.inverse, state.step)
 
 
 @scalar
 def compute_tolerance(state):
-    """Return the precision with which the mode can be known after the pulls so far."""
+    """Return the precision of the mode that is possible after the pulls so far."""
     return MODE_TOLERANCE + 1e-14 * state.counts[PULLS]
 
 

@@ -25,7 +25,7 @@ EXTRA_VALUES = 4
 
 
 REFRESH_INTERVAL = 1000
-"""Updates after which all is recomputed from pulls and totals, so that rounding errors do not accumulate."""
+"""The number of updates after which everything is recomputed from pulls and totals, to limit rounding errors."""
 
 
 PADDING_SCORE = -1e100
@@ -193,7 +193,7 @@ def score_ridge_arms(state, theta, scores):
 
 @scalar
 def whiten_arm(state, arm, turned, gain):
-    """Put factor x into `turned` and G^-1 x = factor' turned into `gain`, for the features x of an arm."""
+    """Compute `turned` = factor x and `gain` = G^-1 x = factor' turned, for the features x of an arm."""
     row = state.rows[arm * pad_dims() : (arm + 1) * pad_dims()]
     for j in range(dims()):
         projection = 0.0
@@ -207,7 +207,7 @@ def whiten_arm(state, arm, turned, gain):
 
 @scalar
 def prepare_update(state, arm):
-    """Put factor x into `whitened`, G^-1 x into `gain` and every arm's x' G^-1 x_arm into `arm_values`."""
+    """Compute `whitened` = factor x, `gain` = G^-1 x, and every arm's x' G^-1 x_arm in `arm_values`."""
     whiten_arm(state, arm, state.whitened, state.gain)
     multiply_arms(state, state.gain, state.padded_arm_values)
 
@@ -237,7 +237,7 @@ def move_arms(state, gain, shifts, step, shrink):
 
 @scalar
 def update_ridge(state, setting, step, params, arm, reward, stream):
-    """Learn from a reward."""
+    """Update for one reward."""
     count_pulls(state, arm, 1.0, reward)
     if state.age[0] >= REFRESH_INTERVAL:
         refresh_ridge(state, setting)
@@ -268,7 +268,7 @@ def update_widths(state):
 
 @scalar
 def sample_scores(state, setting, scale, stream):
-    """Draw theta from N(estimate, scale^2 G^-1), and put every arm's score under it into `state.arm_values`.
+    """Draw theta from N(estimate, scale^2 G^-1), and compute every arm's score under it in `state.arm_values`.
 
     Parameters
     ----------
@@ -289,7 +289,7 @@ def sample_scores(state, setting, scale, stream):
 def draw_theta(state, scale, theta, stream):
     """Draw theta from N(estimate, scale^2 G^-1). This overwrites `whitened`."""
     for first in range(0, dims(), 2):
-        # With an odd number of dimensions, the last draw falls into the padding.
+        # With an odd number of dimensions, the last draw is stored in the padding.
         normal, second = normal_pair(stream)
         state.whitened[first] = scale * normal
         state.whitened[first + 1] = scale * second

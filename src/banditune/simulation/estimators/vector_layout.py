@@ -83,7 +83,7 @@ def compute_dot(first, second):
 def argmax_score(score):
     """Find the arm with the highest score. Ties go to the lowest number.
 
-    It compares eight scores at a time, because a chain of comparisons is slow.
+    It compares eight scores at a time, because comparisons that depend on each other are slow.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Features in the coordinates in which the prior of theta is N(0, I), and where a policy's options are stored."""
+"""Features in the coordinates in which the prior of theta is N(0, I), and the positions of a policy's options."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def whiten_features(features, prior_score, setting):
         for arm in range(arms):
             prior_score[arm] += mean * setting.features[j, arm]
             features[j * arms + arm] = 0.0
-    # The covariance's root is lower triangular: entry (i, j) turns feature i into coordinate j <= i.
+    # The covariance's root is lower triangular: entry (i, j) is the part of feature i in coordinate j <= i.
     for i in range(dims):
         for j in range(i + 1):
             entry = setting.options[1 + dims + i * dims + j]

@@ -20,7 +20,7 @@ from banditune.simulation.executor import (
     Executor,
     ExecutorSession,
     LostChunk,
-    finish_quietly_after_error,
+    clean_up_without_masking_error,
 )
 from banditune.simulation.executors.transport import (
     check_worker_versions,
@@ -36,7 +36,7 @@ from banditune.simulation.executors.transport import (
 from banditune.simulation.spec import SimulationSpec
 
 WORKER_COUNT_SECONDS = 1.0
-"""Seconds for which a count of workers is cached."""
+"""The number of seconds for which a count of workers is cached."""
 
 
 class DaskSession(ExecutorSession):
@@ -48,7 +48,7 @@ class DaskSession(ExecutorSession):
         self.executor, self.client = executor, executor.client
         packed_spec = pack_spec(spec)
         kit = cloudpickle.dumps(partial(make_worker_entry(), identify_worker().versions, tuple(packed_spec)))
-        # A task, not scattered data: the scheduler can make it again when the worker that holds it dies.
+        # This is a task, not scattered data, so that the scheduler can run it again if the worker with its result dies.
         with translate_cluster_errors("Dask"):
             self.kit = self.client.submit(
                 pickle.loads, kit, key=f"banditune-spec-{packed_spec.digest[:20]}-{uuid4().hex}"
@@ -73,7 +73,7 @@ class DaskSession(ExecutorSession):
         return self.ready.popleft()
 
     def _wait_for_future(self) -> Any:
-        """Wait for the next future that ends. A cluster without workers gets `WORKER_WAIT_SECONDS`."""
+        """Wait for the next future that ends. Raise an error if there are no workers for `WORKER_WAIT_SECONDS`."""
         alone = None
         while True:
             try:
@@ -94,7 +94,7 @@ class DaskSession(ExecutorSession):
 
     def _gather_results(self, futures: list[Any]) -> None:
         finished = {position: future for position, future in enumerate(futures) if future.status == "finished"}
-        # A future whose worker died in the meantime may have no result: it is lost, the others are not.
+        # If a worker died in the meantime, only its futures may have no result.
         with translate_cluster_errors("Dask"):
             results = self.client.gather(finished, errors="skip")
         for position, future in finished.items():
@@ -116,7 +116,7 @@ class DaskSession(ExecutorSession):
             return LostChunk("the scheduler lost it")
         error = future.exception()
         if isinstance(error, KilledWorker):
-            # The scheduler has tried as often as it is allowed to.
+            # The scheduler has reached its limit of retries.
             return LostChunk(f"the worker {error.last_worker.address} died", 1 + error.allowed_failures)
         raise WorkerLost(f"a Dask worker failed: {type(error).__name__}: {error}.")
 
@@ -152,7 +152,7 @@ class DaskExecutor(Executor):
             _check_python_versions(self.client)
             self._wait_for_workers()
         except BaseException as error:
-            finish_quietly_after_error(self.close, type(error))
+            clean_up_without_masking_error(self.close, type(error))
             raise
 
     def _wait_for_workers(self) -> None:
@@ -160,7 +160,7 @@ class DaskExecutor(Executor):
         while not self.workers:
             if time.monotonic() > end:
                 raise InvalidRequest(
-                    f"a Dask cluster must have workers, but none came to {self.client.scheduler.address} in "
+                    f"a Dask cluster must have workers, but none connected to {self.client.scheduler.address} in "
                     f"{WORKER_WAIT_SECONDS:.0f} s; start some with `dask worker {self.client.scheduler.address}`.",
                     argument="executor",
                     code="unavailable",
@@ -198,7 +198,7 @@ def _connect(address: str) -> Any:
 
 
 def _check_python_versions(client: Any) -> None:
-    """Check the Python versions of workers first: code for another Python cannot be sent."""
+    """Check the Python versions of workers, because code for another Python version cannot be sent."""
     own_version = platform.python_version_tuple()[:2]
     for name, info in client.get_versions()["workers"].items():
         theirs = info["host"]["python"].split(".")[:2]

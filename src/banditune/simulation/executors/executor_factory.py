@@ -20,7 +20,7 @@ EXECUTOR_NAMES = "'threads', 'processes', 'dask://HOST:PORT', 'ray://HOST:PORT' 
 
 
 ExecutorFactory = Callable[[], AbstractContextManager[Executor]]
-"""Opens an executor, which is closed in the end unless it was open before."""
+"""Opens an executor. It is closed at the end unless it was open before."""
 
 
 def make_executor_factory(
@@ -31,14 +31,14 @@ def make_executor_factory(
     if device == "gpu" and (executor != "threads" or limit is not None):
         other = Setting("executor", executor) if limit is None else Setting("time_limit", limit, f"{limit:g}")
         raise InvalidRequest(
-            "a GPU is used from this process, but got {} and {}; leave out one of them.",
+            "a GPU can only be used from this process, but got {} and {}; leave out one of them.",
             *(Setting("device", "gpu"), other),
             argument=other.name,
             code="conflict",
         )
     if limit is not None and executor not in ("threads", "processes"):
         raise InvalidRequest(
-            "a time limit needs child processes of this one, but got {}; leave out one of them.",
+            "a time limit needs child processes, but got {}; leave out one of them.",
             Setting("executor", executor),
             argument="time_limit",
             code="conflict",
@@ -49,7 +49,7 @@ def make_executor_factory(
         return lambda: ThreadExecutor(workers)
     if workers is not None:
         raise InvalidRequest(
-            "{} counts threads or processes of this machine, but got {}; leave it out.",
+            "{} is a number of threads or processes of this machine, but got {}; leave it out.",
             *(Argument("workers"), Setting("executor", executor)),
             argument="workers",
             code="conflict",

@@ -29,7 +29,7 @@ from banditune.simulation.simulator import compile_spec
 from banditune.simulation.spec import SimulationSpec, describe_spec
 
 PREPARATION_TIME_LIMIT = 60.0
-"""Seconds to prepare a spec if there is a time limit: kernels may have to be compiled."""
+"""The number of seconds to prepare a spec if there is a time limit, because kernels may have to be compiled."""
 
 
 class ProcessExecutor(LocalExecutor):
@@ -43,12 +43,12 @@ class ProcessExecutor(LocalExecutor):
     workers : int, optional
         Number of processes; all cores by default, 256 at most.
     time_limit : float, optional
-        Seconds that one chunk of the work may take. A chunk that takes more ends its child and the study.
+        The longest time of one chunk of the work, in seconds. If a chunk takes longer, its child and the study are ended.
 
     Raises
     ------
     InvalidRequest
-        If the system has no such child processes, or if an argument cannot be used.
+        If the system does not support these child processes, or if an argument cannot be used.
     """
 
     def __init__(self, workers: int | None = None, *, time_limit: float | None = None) -> None:
@@ -66,7 +66,8 @@ class ProcessExecutor(LocalExecutor):
         self.closed = False
 
     def open_session(self, spec: SimulationSpec) -> LocalSession:
-        # Compiled once, here: children find the kernel on disk. Instances are drawn in children: a crash ends a child only.
+        # The kernel is compiled once, here, and children find it on disk. Children draw the instances, so that a crash in
+        # code of a user ends only a child.
         compile_spec(spec)
         return ProcessSession(self.pool, partial(self._simulate_chunk, spec, pack_spec(spec)), self.children)
 
@@ -120,9 +121,9 @@ class ChildProcess:
 
     def __init__(self) -> None:
         self.using = threading.Lock()
-        """Held while a thread talks to the process: no other thread may close the pipe then."""
+        """A lock that is held while a thread uses the pipe, so that no other thread closes it."""
         self.pipe, theirs = Pipe()
-        # -P: files in the current folder are modules only if they are for this process.
+        # -P: files in the current folder are modules of the child only if they are modules of this process.
         command = [sys.executable, "-P", "-m", "banditune.simulation.executors.worker", str(theirs.fileno())]
         path = os.pathsep.join(folder for folder in sys.path if folder)
         try:
@@ -131,7 +132,7 @@ class ChildProcess:
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 env=os.environ | {"PYTHONPATH": path},
-                start_new_session=True,  # Ctrl-C is for this process; children end when their pipe does
+                start_new_session=True,  # Ctrl-C goes to this process only; children end when their pipe is closed
             )
         except BaseException:
             self.pipe.close()
@@ -202,7 +203,7 @@ def start_child() -> ChildProcess:
         return ChildProcess()
     except OSError as error:
         raise WorkerLost(
-            "a child process must start, but the system refused it ({}); use fewer {}, or check the limits of "
+            "a child process must start, but the system did not allow it ({}); use fewer {}, or check the limits of "
             "memory, processes and open files.",
             *(error.strerror or error, Argument("workers")),
             argument="workers",

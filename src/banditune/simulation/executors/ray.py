@@ -24,7 +24,7 @@ from banditune.simulation.executors.transport import (
 from banditune.simulation.spec import SimulationSpec
 
 CORE_COUNT_SECONDS = 1.0
-"""Seconds for which a count of cores is cached."""
+"""The number of seconds for which a count of cores is cached."""
 
 
 class RaySession(ExecutorSession):
@@ -35,7 +35,7 @@ class RaySession(ExecutorSession):
         kit = partial(make_worker_entry(), identify_worker().versions, tuple(pack_spec(spec)))
         with translate_cluster_errors("Ray"):
             self.kit = self.ray.put(kit)
-        # Ray's own retries would not be counted.
+        # Retries by Ray would not be counted.
         self.task = self.ray.remote(num_cpus=1, max_retries=0)(_make_remote_call())
         self.tickets: dict[Any, int] = {}
         self.ready: deque[Any] = deque()
@@ -52,7 +52,7 @@ class RaySession(ExecutorSession):
         return self.tickets.pop(reference), self._fetch_result(reference)
 
     def _wait_for_finished(self) -> list[Any]:
-        """Wait for a task that ends, then return all that have. A cluster without cores gets `WORKER_WAIT_SECONDS`."""
+        """Wait until a task ends, and return all ended tasks. Raise an error without cores for `WORKER_WAIT_SECONDS`."""
         references = list(self.tickets)
         alone = None
         while True:
@@ -123,7 +123,7 @@ class RayExecutor(Executor):
             _connect(ray, address)
         elif address != "ray":
             raise InvalidRequest(
-                f"this process can be in one Ray cluster, and is connected already, but got {address}; give `ray` to use "
+                f"this process can use one Ray cluster, and is connected to one, but got {address}; give `ray` to use "
                 "that one, or call ray.shutdown() first.",
                 argument="executor",
                 code="unavailable",
@@ -156,7 +156,7 @@ def _make_remote_call() -> Any:
 
 
 def _connect(ray: Any, address: str) -> None:
-    """Join a cluster; `ray` alone finds one on this machine or starts one."""
+    """Connect to a cluster. The address `ray` means a cluster on this machine, which is started if there is none."""
     quiet = {"log_to_driver": False, "logging_level": "error"}
     try:
         if address != "ray":

@@ -18,11 +18,11 @@ from banditune.simulation.simulator import make_checked_simulator
 from banditune.simulation.spec import SimulationSpec
 
 MAX_THREADS = 256
-"""Threads at most."""
+"""The largest number of threads."""
 
 
 class LocalSession(ExecutorSession):
-    """Chunks on threads of a pool. `simulate(chunk, stop_flag)` returns a result; a set flag stops it early."""
+    """Chunks on threads of a pool. `simulate(chunk, stop_flag)` returns a result, or stops early if the flag is set."""
 
     def __init__(self, pool: ThreadPoolExecutor, simulate: Any) -> None:
         self.pool, self.simulate = pool, simulate
@@ -37,7 +37,7 @@ class LocalSession(ExecutorSession):
         try:
             self.ended.put((ticket, self.simulate(chunk, self.stop_flag)))
         except BaseException as error:
-            # An error ends the session: this thread must not start its next chunk before the caller has read the error.
+            # An error ends the session. Until the caller has read it, this thread must not start another chunk.
             self.ended.put((ticket, error))
             self.stop_flag[0] = 1
 
@@ -56,7 +56,7 @@ class LocalSession(ExecutorSession):
 
 
 class LocalExecutor(Executor):
-    """An executor whose chunks are handled by a thread pool."""
+    """An executor that runs chunks on a thread pool."""
 
     def __init__(self, workers: int | None = None) -> None:
         self.size = min(count_cores() if workers is None else check_integer("workers", workers, 1), MAX_THREADS)
@@ -74,7 +74,7 @@ class LocalExecutor(Executor):
 
 
 class ThreadExecutor(LocalExecutor):
-    """Threads of this process, whose kernels run without Python's global lock.
+    """Threads of this process. Kernels run without Python's global lock.
 
     Parameters
     ----------

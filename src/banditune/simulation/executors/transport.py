@@ -1,7 +1,7 @@
 """Sends specs and chunks to workers, and results and errors back.
 
-A spec is sent once, as bytes. These are pickles, which run code: only processes that trust each other exchange them, and
-none is read from a file.
+A spec is sent once, as bytes. The bytes are pickles, and reading a pickle can run code. So pickles are exchanged only
+between processes that trust each other, and none is read from a file.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from banditune.core.messages import Setting
 from banditune.simulation.executor import Chunk, ChunkResult
 
 KEPT_SIMULATORS = 4
-"""Compiled specs that a worker keeps."""
+"""The number of compiled specs that a worker keeps."""
 
 
 ERROR_LENGTH = 200
-"""Characters that are shown of an error of a cluster library."""
+"""The largest number of characters of a cluster library's error in a message."""
 
 
 class PackedSpec(NamedTuple):
@@ -41,7 +41,7 @@ class PackedSpec(NamedTuple):
 
 
 class RemoteError(NamedTuple):
-    """An error of a worker: its message, whether the request caused it, and what programs read."""
+    """An error of a worker: its message, whether the request caused it, and the fields for programs."""
 
     message: str
     is_request_error: bool
@@ -50,7 +50,7 @@ class RemoteError(NamedTuple):
 
 
 class WorkerIdentity(NamedTuple):
-    """The name of a worker, and the versions that decide bits of results."""
+    """The name of a worker, and the versions of packages that may change the last bits of results."""
 
     name: str
     versions: dict[str, str]
@@ -59,8 +59,8 @@ class WorkerIdentity(NamedTuple):
 def make_worker_entry() -> Callable[..., Any]:
     """Make a function for workers of Dask and Ray: `enter(expected_versions, packed_spec, chunk)`.
 
-    It is a nested function, so that it is pickled as code and not by its name: a worker with another banditune, or none,
-    can run it, too, and report that.
+    It is a nested function, so that it is pickled as code and not by its name. A worker with another version of banditune,
+    or without it, can then run the function and report this.
     """
 
     def enter(expected_versions: Any, packed_spec: Any, chunk: Any) -> Any:
@@ -79,7 +79,7 @@ def make_worker_entry() -> Callable[..., Any]:
         name = f"{platform.node()}, process {os.getpid()}"
         if expected_versions is None or versions != expected_versions:
             return name, versions
-        # By its name, and only now: another banditune may not have this module.
+        # Imported by name after the check of versions, because another version may not have this module.
         this_module = import_module("banditune.simulation.executors.transport")
         return this_module.simulate_packed_chunk(this_module.PackedSpec(*packed_spec), chunk)
 
@@ -92,7 +92,7 @@ def identify_worker() -> WorkerIdentity:
 
 
 def check_worker_versions(identity: Any) -> None:
-    """Refuse a worker whose results could differ in their last bits."""
+    """Reject a worker with other versions, because its results could differ in their last bits."""
     name, theirs = identity
     own_versions = identify_worker().versions
     different = [package for package in own_versions if own_versions[package] != theirs.get(package)]
@@ -114,12 +114,12 @@ def pack_spec(spec: Any) -> PackedSpec:
     Parameters
     ----------
     spec : SimulationSpec
-        What is simulated, as `open_session` of an executor receives it.
+        The spec, as `open_session` of an executor receives it.
 
     Returns
     -------
     PackedSpec
-        Bytes and words that can be pickled.
+        A record of bytes and strings that can be pickled.
 
     Raises
     ------
@@ -130,10 +130,10 @@ def pack_spec(spec: Any) -> PackedSpec:
 
     from banditune.simulation.spec import describe_spec
 
-    # First: this attaches checked code to custom functions, which is made of source files that workers do not have.
+    # This comes first, because it attaches checked code to custom functions. Workers lack the source files for it.
     code = digest_spec_code(spec)
     try:
-        # Which modules are packed as code is a setting of the process. Two studies at once must not undo each other's.
+        # The list of modules that are pickled as code belongs to the process. The lock protects it from other studies.
         with _packing_lock, _pickle_user_modules_by_value(cloudpickle):
             payload: bytes = cloudpickle.dumps(spec, protocol=5)
     except Exception as error:
@@ -155,12 +155,12 @@ def digest_spec_code(spec: Any) -> str:
     from banditune.simulation.bind import bind_function
     from banditune.simulation.kernel_selection import fill_slots
 
-    return bind_function(loop.play_block, fill_slots(spec)[0])[1]
+    return bind_function(loop.simulate_block, fill_slots(spec)[0])[1]
 
 
 @contextmanager
 def _pickle_user_modules_by_value(cloudpickle: Any) -> Iterator[None]:
-    """Pickle by value what belongs to modules of users."""
+    """Pickle functions and classes in modules of users by value."""
     registered = []
     for module in list(sys.modules.values()):
         if _is_user_module(module) and module.__name__ not in cloudpickle.list_registry_pickle_by_value():
@@ -174,20 +174,20 @@ def _pickle_user_modules_by_value(cloudpickle: Any) -> Iterator[None]:
 
 
 def _is_user_module(module: Any) -> bool:
-    """Whether a module is a file of a user: not of the standard library, an installed package or this one."""
+    """Return whether a module is a file of a user: not of the standard library, an installed package or this package."""
     file = getattr(module, "__file__", None)
     if not isinstance(module, ModuleType) or not isinstance(file, str) or not file.endswith(".py"):
         return False
     top = module.__name__.partition(".")[0]
     if top in ("banditune", "__main__") or sys.modules.get(module.__name__) is not module:
         return False
-    # Installed packages may be anywhere on the path, not only where this Python puts them.
+    # Installed packages may be anywhere on the path, not only in the folders of this Python.
     return not file.startswith(_list_library_folders()) and top not in _list_installed_modules()
 
 
 @lru_cache(maxsize=1)
 def _list_installed_modules() -> frozenset[str]:
-    """The names of all installed packages' modules."""
+    """List the names of all modules of installed packages."""
     from importlib.metadata import packages_distributions
 
     return frozenset(packages_distributions())
@@ -195,7 +195,7 @@ def _list_installed_modules() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _list_library_folders() -> tuple[str, ...]:
-    """Folders of the standard library and of installed packages."""
+    """List the folders of the standard library and of installed packages."""
     folders = (sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib"))
     return tuple(folder for folder in folders if folder)
 
@@ -204,7 +204,7 @@ _simulators: OrderedDict[str, Any] = OrderedDict()
 
 
 _specs_of_this_process: WeakValueDictionary[str, Any] = WeakValueDictionary()
-"""Specs that were packed here. To unpack one in the same process would put new functions into the classes of users."""
+"""Specs that were packed in this process. Unpacking one here would replace functions in the classes of users."""
 
 
 _simulators_lock = threading.Lock()
@@ -219,19 +219,19 @@ def pack_chunk(chunk: Chunk) -> Any:
 
 
 def simulate_packed_chunk(packed_spec: PackedSpec, chunk: Any) -> ChunkResult | RemoteError:
-    """Simulate a packed chunk of a packed spec in this process. This is what a worker runs.
+    """Simulate a packed chunk of a packed spec in this process. Workers call this.
 
     Parameters
     ----------
     packed_spec : PackedSpec
-        What `pack_spec` returned.
+        The result of `pack_spec`.
     chunk : Chunk or tuple
         The chunk that was submitted.
 
     Returns
     -------
     ChunkResult or RemoteError
-        The regrets, or the error of the policy or the problem; `unpack_reply` tells them apart.
+        The regrets, or the error of the policy or the problem, for `unpack_reply`.
     """
     from banditune.core.arrays import copy_read_only
     from banditune.simulation.blas_threads import limit_blas_threads
@@ -281,24 +281,24 @@ def _explain_missing_package(packed_spec: PackedSpec, error: Exception) -> str:
     missing = f"module {error.name!r}" if isinstance(error, ModuleNotFoundError) else f"all of it ({error})"
     return (
         f"every worker must have the packages that {packed_spec.description} uses, but {identify_worker().name} does not "
-        f"have {missing}; install the same packages there, or keep the code in your own files, which are sent along."
+        f"have {missing}; install the same packages there, or keep the code in your own files, which are sent, too."
     )
 
 
 def pack_error(error: Exception) -> RemoteError:
-    """Pack an error for the way back."""
+    """Pack an error for the process that sent the chunk."""
     if isinstance(error, InvalidRequest | MissingDependency | SimulationError):
         return RemoteError(error.message, not isinstance(error, SimulationError), error.argument, error.code)
     return RemoteError(f"a worker ({identify_worker().name}) failed: {type(error).__name__}: {error}.", False)
 
 
 def unpack_reply(outcome: Any) -> Any:
-    """Return the result that a worker sent; raise its error.
+    """Return the result that a worker sent, or raise its error.
 
     Parameters
     ----------
     outcome : ChunkResult or RemoteError
-        What `simulate_packed_chunk` returned.
+        The result of `simulate_packed_chunk`.
 
     Returns
     -------
@@ -327,17 +327,17 @@ def summarize_error(error: Exception) -> str:
 
 
 def make_cluster_lost_error(kind: str, why: object) -> WorkerLost:
-    """Make the error for a cluster that went away."""
+    """Make the error for a cluster that no longer answers."""
     return WorkerLost(
-        f"the {kind} cluster must run until the work is done, but {why}; start it and the study again: with a store it "
-        "continues where it stopped.",
+        f"the {kind} cluster must run until the work is done, but {why}; start it and the study again; with a store, the "
+        "study continues where it stopped.",
         argument="executor",
     )
 
 
 @contextmanager
 def translate_cluster_errors(kind: str) -> Iterator[None]:
-    """Translate all errors of a cluster library that come up when the cluster does not answer."""
+    """Translate all errors of a cluster library that occur when the cluster does not answer."""
     try:
         yield
     except Exception as error:
@@ -345,7 +345,7 @@ def translate_cluster_errors(kind: str) -> Iterator[None]:
 
 
 def require_package(extra: str, module: str) -> None:
-    """Refuse a cluster whose library is not installed."""
+    """Raise `InvalidRequest` if the library of a cluster is not installed."""
     if importlib.util.find_spec(module) is None:
         raise MissingDependency(
             f"a {extra} cluster needs `pip install 'banditune[{extra}]'`, but {module} is not installed."

@@ -1,7 +1,7 @@
 """A child process that simulates chunks: `python -m banditune.simulation.executors.worker FD`.
 
-`ProcessExecutor` starts it. It reads messages from the pipe, answers each, and ends when the pipe does, even in
-the middle of a chunk.
+`ProcessExecutor` starts it. It reads messages from the pipe and answers each. It ends when the pipe is closed, even during
+a chunk.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from banditune.simulation.executors.transport import (
 
 
 def serve_driver() -> None:
-    """Serve until the pipe ends."""
+    """Serve until the pipe is closed."""
     pipe = Connection(int(sys.argv[1]))
     messages: SimpleQueue[Any] = SimpleQueue()
     threading.Thread(target=_listen, args=(pipe, messages), daemon=True).start()
@@ -46,7 +46,7 @@ def serve_driver() -> None:
 
 
 def _listen(pipe: Connection, messages: SimpleQueue[Any]) -> None:
-    """Read messages; exit when the driver is gone."""
+    """Read messages. Exit when the process at the other end has closed the pipe."""
     try:
         while True:
             messages.put(pickle.loads(pipe.recv_bytes()))

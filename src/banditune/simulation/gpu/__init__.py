@@ -1,1 +1,1 @@
-"""TODO simulation.gpu"""
+"""Simulation on an NVIDIA GPU: kernels, launch plans, memory, and policies that run on a warp."""

@@ -1,4 +1,4 @@
-"""The kernels for a GPU: one thread for a run, or one warp."""
+"""The kernels for a GPU, which simulate a run by one thread or by one warp."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from banditune.core.policy import Setting
 from banditune.core.scalar import Slot, scalar
 from banditune.core.streams import REWARD_STREAM, Stream, seek
 from banditune.simulation.gpu.cuda_primitives import WARP_SIZE
-from banditune.simulation.loop import compute_instance_key, play_run, reset_cursors
+from banditune.simulation.loop import compute_instance_key, reset_cursors, simulate_run
 
 get_lane = Slot("get_lane")
 
@@ -76,14 +76,14 @@ def predraw_rewards(means, seed, first_run, options, predrawn):
 
 @scalar
 def make_run_streams(cursors, seed, run, noise):
-    """Make the streams of agent, rewards and unseen rewards of a run, at their beginnings."""
+    """Make the streams of agent, rewards and unseen rewards of a run, at their first positions."""
     key0, key1 = compute_instance_key(seed, run)
     reset_cursors(cursors, noise * 256)
     return Stream(key0, key1, cursors[0]), Stream(key0, key1, cursors[1]), Stream(key0, key1, cursors[2])
 
 
-def play_by_threads(means, features, seed, first_run, options, params, policy_options, horizon, first_noise, at, realised,
-                 predrawn, out):  # fmt: skip
+def simulate_by_threads(means, features, seed, first_run, options, params, policy_options, horizon, first_noise, at,
+                        realised, predrawn, out):  # fmt: skip
     """The kernel with a thread per run. `out` is (instances, params, checkpoints), NaN where a run failed."""
     number = cuda.grid(1)
     rows = params.shape[0]
@@ -93,13 +93,13 @@ def play_by_threads(means, features, seed, first_run, options, params, policy_op
     row = number - run * rows
     arms = means.shape[1]
     floats = cuda.local.array(floats_capacity, dtype)
-    # Half the size of the CPU's: the less memory all threads need, the more of it is in the fast caches.
+    # Integers have half the size of the CPU's, so that more memory of all threads fits into the fast caches.
     integers = cuda.local.array(integers_capacity, uint32)
     pulls = cuda.local.array(arms_capacity, int32)
     totals = cuda.local.array(arms_capacity, float64)
     cursors = cuda.local.array((3, 4), int64)
     trouble = cuda.local.array(3, float64)
-    # As on the CPU, memory starts from zeros. NaN times 0 would be NaN.
+    # As on the CPU, memory is initialised with zeros, because NaN times 0 would be NaN.
     for position in range(floats_capacity):
         floats[position] = 0.0
     for position in range(integers_capacity):
@@ -112,14 +112,14 @@ def play_by_threads(means, features, seed, first_run, options, params, policy_op
     agent, rewards, unseen = make_run_streams(
         cursors, seed, first_run + run, (first_noise + row if first_noise > 0 else 0)
     )
-    succeeded = play_run(instance, setting, params[row], agent, rewards, unseen, floats, integers, pulls[:arms],
-                totals[:arms], at, realised, out[run, row], trouble)  # fmt: skip
+    succeeded = simulate_run(instance, setting, params[row], agent, rewards, unseen, floats, integers, pulls[:arms],
+                             totals[:arms], at, realised, out[run, row], trouble)  # fmt: skip
     if not succeeded:
         out[run, row, 0] = math.nan
 
 
-def play_by_warps(means, features, seed, first_run, options, params, policy_options, horizon, first_noise, at, realised,
-               predrawn, out):  # fmt: skip
+def simulate_by_warps(means, features, seed, first_run, options, params, policy_options, horizon, first_noise, at, realised,
+                      predrawn, out):  # fmt: skip
     """The kernel with a warp per run."""
     number = cuda.grid(1) // WARP_SIZE
     rows = params.shape[0]
@@ -139,7 +139,7 @@ def play_by_warps(means, features, seed, first_run, options, params, policy_opti
     agent, rewards, unseen = make_run_streams(
         cursors, seed, first_run + run, (first_noise + row if first_noise > 0 else 0)
     )
-    succeeded = play_run(instance, setting, params[row], agent, rewards, unseen, registers, shared[warp],
-                counts[warp, :arms], sums[warp, :arms], at, realised, out[run, row])  # fmt: skip
+    succeeded = simulate_run(instance, setting, params[row], agent, rewards, unseen, registers, shared[warp],
+                             counts[warp, :arms], sums[warp, :arms], at, realised, out[run, row])  # fmt: skip
     if not succeeded and get_lane() == 0:
         out[run, row, 0] = math.nan

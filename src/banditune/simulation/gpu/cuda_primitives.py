@@ -1,4 +1,4 @@
-"""What CUDA offers to kernels: communication between the lanes of a warp, and fast arithmetic in float32 and float64."""
+"""CUDA operations for kernels: communication between the lanes of a warp, and fast arithmetic in float32 and float64."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ARM_NUMBER_LIMIT = int32(1 << 30)
 
 @scalar
 def get_lane():
-    return cuda.laneid & 31  # the mask lets the compiler know that it is not negative
+    return cuda.laneid & 31  # because of the mask, the compiler knows that the lane is not negative
 
 
 @scalar
@@ -49,12 +49,12 @@ def sum_over_warp(value):
 
 @scalar
 def find_best_in_warp(value, arm):
-    """Find the highest value, then its arm. Mostly one lane has it; if several have, the lowest arm is taken."""
+    """Find the highest value and its arm. If several lanes have this value, the lowest arm is returned."""
     highest = value
     for turn in range(5):
         rival_value = cuda.shfl_xor_sync(FULL_WARP_MASK, highest, 16 >> turn)
         highest = rival_value if rival_value > highest else highest
-    highest = cuda.shfl_sync(FULL_WARP_MASK, highest, 0)  # all lanes get the same, even if a value is NaN
+    highest = cuda.shfl_sync(FULL_WARP_MASK, highest, 0)  # all lanes have the same value, even if one value is NaN
     tied = cuda.ballot_sync(FULL_WARP_MASK, value == highest)
     if cuda.popc(tied) == 1:
         return highest, cuda.shfl_sync(FULL_WARP_MASK, arm, cuda.ffs(tied) - 1)
@@ -82,7 +82,7 @@ def exchange_between_lanes(value, mask):
 
 @scalar
 def invert_float64(value):
-    """Take the hardware's approximation in single precision, then a step that triples its digits."""
+    """Refine the hardware's approximation in single precision by a step that triples its digits."""
     guess = float64(cuda.libdevice.fast_fdividef(float32(1.0), float32(value)))
     residual = 1.0 - value * guess
     return guess + guess * (residual + residual * residual)
@@ -95,7 +95,7 @@ def invert_float32(value):
 
 @scalar
 def invert_root_float64(value):
-    """Take the hardware's approximation in single precision, then a step that triples its digits."""
+    """Refine the hardware's approximation in single precision by a step that triples its digits."""
     guess = float64(cuda.libdevice.rsqrtf(float32(value)))
     residual = 1.0 - value * guess * guess
     return guess + guess * (residual * (0.5 + 0.375 * residual))

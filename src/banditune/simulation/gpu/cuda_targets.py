@@ -1,4 +1,4 @@
-"""What kernels for a GPU are compiled for: signatures, compiler options and the slots of warps and float types."""
+"""The targets of kernels for a GPU: signatures, compiler options, and the slots of warps and float types."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from banditune.simulation.devices import is_cuda_simulated
 from banditune.simulation.gpu import cuda_primitives
 
 MAX_REGISTERS = 80
-"""Registers of a thread that simulates a run alone. More registers and fewer threads were slower."""
+"""The largest number of registers of a thread that simulates a run. More registers and fewer threads were slower."""
 
 
 GPU_COMPILATION_VERSION = 1
-"""Raised when kernels for a GPU are compiled in another way: by other options, or with other functions as calls."""
+"""A version that is increased when kernels for a GPU are compiled with other options or another choice of inlining."""
 
 
 NOINLINE_PREFIX = "banditune_noinline_"
 """Prefix of the qualified names of functions that are not inlined."""
 
 
-INLINED_LOOPS = (loop.play_steps, loop.play_shortcut)
-"""Loops that are inlined although they are `noinline`, because the compiler must see which memory they use."""
+INLINED_LOOPS = (loop.simulate_steps, loop.simulate_by_shortcut)
+"""Loops that are inlined although they are `noinline`, because the compiler must know which memory they use."""
 
 
 GPU_COMPILE_LOCK = threading.Lock()
@@ -62,7 +62,7 @@ def make_signature(options: str = "float64") -> Any:
 
 
 PREDRAW_SIGNATURE = (_make_input_type(2), types.int64, types.int64, _make_input_type(1), _OUTPUT_TYPE)
-"""Types of the arguments of the kernel that draws rewards ahead."""
+"""The types of the arguments of the kernel that predraws rewards."""
 
 
 WARP_SLOTS: dict[str, Any] = {
@@ -131,9 +131,9 @@ def set_nvvm_options(exact: bool, small: bool) -> Iterator[None]:
     """Set compiler options that numba-cuda does not offer.
 
     `exact` code rounds every product and sum as on the CPU. In `small` code, functions marked `noinline` or
-    `noinline_on_gpu` are called, and loops are not unrolled. Otherwise code exceeds the instruction caches, and diverging
-    threads wait for code. Threads of a warp version do not diverge. Small code that is not exact is in single precision,
-    and flushes subnormal numbers to 0.
+    `noinline_on_gpu` are not inlined, and loops are not unrolled. Larger code exceeds the instruction caches, which delays
+    diverging threads. Threads of a warp version do not diverge. Small code that is not exact is in single precision, and
+    flushes subnormal numbers to 0.
     """
     from numba.cuda.cudadrv import nvvm
 
@@ -142,7 +142,7 @@ def set_nvvm_options(exact: bool, small: bool) -> Iterator[None]:
     def compile_with_options(code: Any, **options: Any) -> Any:
         modules = [code] if isinstance(code, str) else code
         if not any("banditune" in module for module in modules):
-            return compile_ir(code, **options)  # a kernel of other code, in another thread
+            return compile_ir(code, **options)  # another thread compiles a kernel of other code
         options |= {"fma": not exact, "ftz": small and not exact}
         return compile_ir([mark_functions(module) if small else module for module in modules], **options)
 
@@ -177,7 +177,7 @@ TABLE_TARGETS = {
     )
     for options in ("float32", "uint8", "uint16", "int32", "int64")
 }
-"""Targets for policies whose options are a table of another type than float64; they play in float64."""
+"""Targets for policies whose options are a table of another type than float64; they compute in float64."""
 
 
 PREDRAW_TARGET = _make_target("gpu rewards", PREDRAW_SIGNATURE, exact=True, small=True, registers=None)

@@ -1,4 +1,4 @@
-"""Plans the GPU's memory: how many runs a chunk has, their buffers, and whether rewards are drawn ahead."""
+"""Plans the GPU's memory: the number of runs in a chunk, their buffers, and whether rewards are predrawn."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from banditune.simulation.gpu.launch_plan import LaunchPlan
 from banditune.simulation.spec import SimulationSpec, describe_spec
 
 THREADS_PER_CHUNK = 1 << 20
-"""Threads in a chunk: a few times as many as a GPU runs at once, few enough for a progress bar."""
+"""The number of threads in a chunk: a few times as many as a GPU runs at once, so that progress is visible."""
 
 
 CHUNKS_IN_FLIGHT = 16
-"""Chunks in flight: enough to keep the GPU busy while the last runs of one chunk, which may be long, end."""
+"""The number of chunks in flight. The GPU is busy while the last runs of a chunk, which may be long, end."""
 
 
 PREDRAW_THREADS_PER_BLOCK = 256
-"""Threads in a block that draws rewards ahead."""
+"""The number of threads in a block that predraws rewards."""
 
 
 MAX_RUNS_PER_CHUNK = 1 << 15
-"""Runs in a chunk: a grid of blocks is not higher than twice that."""
+"""The largest number of runs in a chunk. The height of a grid of blocks is limited to twice this number."""
 
 
 class ChunkBuffers(NamedTuple):
     """A stream of the GPU and memory for a chunk, which are reused.
 
-    Allocating or freeing memory would wait for all chunks in flight.
+    They are reused because allocating or freeing memory would wait for all chunks in flight.
     """
 
     stream: Any
@@ -55,12 +55,12 @@ def configure_launch(kernel: Any, threads: int, block: int, stream: Any, runs: i
 
 
 class GpuMemoryPlan:
-    """Plans the GPU's memory: how many runs a chunk has at most, and whether rewards are drawn ahead.
+    """Plans the GPU's memory: the largest number of runs in a chunk, and whether rewards are predrawn.
 
-    With common random numbers all rows read the same rewards of an instance. Drawn ahead, each is drawn once,
-    without divergence. That is faster unless there are far fewer rows than arms. For warp versions rewards are always
-    drawn ahead: compiled into their kernels, rewards could differ in the last bit, and regrets must not depend on what
-    else is simulated.
+    With common random numbers all rows read the same rewards of an instance. Predrawn rewards are drawn once, without
+    divergence. This is faster unless there are far fewer rows than arms. For warp versions rewards are always predrawn.
+    If they were compiled into these kernels, they could differ in the last bit, but regrets must not depend on the other
+    rows of a request.
     """
 
     def __init__(self, spec: SimulationSpec, plan: LaunchPlan, rows: int, checkpoints: int) -> None:
@@ -80,7 +80,7 @@ class GpuMemoryPlan:
         if self.max_runs < 1:
             raise InvalidRequest(
                 f"a run of every value must fit into 1/{2 * CHUNKS_IN_FLIGHT} of the GPU's free memory, but it needs "
-                f"{size / 2**20:,.1f} of {free / 2**20:,.1f} MiB; ask for fewer values or checkpoints, or use fewer arms.",
+                f"{size / 2**20:,.1f} of {free / 2**20:,.1f} MiB; use fewer values, checkpoints or arms.",
                 argument="values",
                 code="too-large",
             )
@@ -103,7 +103,7 @@ class GpuMemoryPlan:
         )
 
     def predraw_rewards(self, buffers: ChunkBuffers, runs: range, options: Any) -> None:
-        """Draw the rewards of some runs, if they are drawn ahead."""
+        """Draw the rewards of some runs, if rewards are predrawn."""
         if self.draws_ahead:
             pulls = self.spec.problem.arms * self.spec.horizon
             kernel = configure_launch(self.kernel, pulls, PREDRAW_THREADS_PER_BLOCK, buffers.stream, len(runs))

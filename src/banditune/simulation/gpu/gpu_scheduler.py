@@ -63,7 +63,7 @@ def simulate_rows_on_gpu(
 
 
 def check_first_run_on_cpu(spec: SimulationSpec, params: FloatArray, runs: range, first_row: int) -> None:
-    """Simulate one run of a custom policy on the CPU, where a comparison with NaN and a stray index are errors."""
+    """Simulate one run of a custom policy on the CPU, where comparisons with NaN and wrong indices are errors."""
     if any(not is_package_code(getattr(spec.policy, name)) for name in bind.POLICY_SLOTS):
         scheduler.simulate_rows_on_cpu(
             replace(spec, device="cpu"), params[:1], runs[:1], first_row=first_row, workers=1
@@ -117,7 +117,7 @@ class GpuSimulator:
         self.draw = make_instance_drawer(spec)
         arms, dims = spec.problem.arms, spec.problem.dims
         inputs = (spec.problem.options(), params, spec.policy.options(arms, dims, spec.horizon))
-        # An array of no length has no address on a GPU.
+        # An array of length 0 has no address on a GPU.
         self.options, self.values, self.policy_options = (
             cuda.to_device(freeze_options(numbers if len(numbers) else (0.0,))) for numbers in inputs
         )
@@ -141,7 +141,7 @@ class GpuSimulator:
         )  # fmt: skip
 
     def collect(self, chunk: range, buffers: ChunkBuffers) -> FloatArray:
-        """Wait for a chunk; raise an error if a run of it failed."""
+        """Wait for a chunk. Raise an error if one of its runs failed."""
         regrets: FloatArray = np.swapaxes(buffers.regrets[: len(chunk)].copy_to_host(stream=buffers.stream), 0, 1)
         buffers.stream.synchronize()
         check_gpu_regrets(self.spec, self.params, chunk, regrets, self.first_row)
@@ -181,7 +181,7 @@ def check_gpu_regrets(
             replace(spec, device="cpu"), params[row : row + 1], range(run, run + 1), first_row=first_row + row
         )
         raise SimulationError(
-            "{} failed in run {} with parameters {} (seed={}, horizon={}) on the GPU, though not on the CPU; use {}.",
+            "{} failed in run {} with parameters {} (seed={}, horizon={}) on the GPU, but not on the CPU; use {}.",
             *(describe_spec(spec), run, params[row].tolist(), spec.seed, spec.horizon, Setting("device", "cpu")),
         )
 

@@ -32,21 +32,21 @@ from banditune.simulation.kernel_selection import (
 from banditune.simulation.spec import SimulationSpec, describe_spec
 
 THREADS_PER_BLOCK = 64
-"""Threads in a block. A block ends with its slowest thread, so that large blocks would wait longer."""
+"""The number of threads in a block. A block ends when its slowest thread does, so large blocks would wait longer."""
 
 
 SHARED_MEMORY_LIMIT = 48 << 10
-"""Bytes of shared memory of the warps of a block."""
+"""The number of bytes of shared memory of the warps of a block."""
 
 
 LOCAL_MEMORY_LIMIT = 128 << 10
-"""Bytes of local memory of a thread, at most. A GPU reserves them for all threads that it can run at once."""
+"""The largest number of bytes of a thread's local memory. A GPU reserves it for all threads that it can run at once."""
 
 
 class LaunchPlan(NamedTuple):
     """The plan of a launch: source, slots and target of the kernel, and threads per run and per block.
 
-    `reads_rewards` says whether rewards are read one by one, so that they may be drawn ahead.
+    `reads_rewards` is true if rewards are read one by one, so that they can be predrawn.
     """
 
     kernel: Callable[..., Any]
@@ -58,7 +58,7 @@ class LaunchPlan(NamedTuple):
 
 
 def plan_launch(spec: SimulationSpec, dtype: str | None = None) -> LaunchPlan:
-    """Plan a warp for each run if the policy has a warp version and it fits, else a thread."""
+    """Plan a launch with a warp for each run if the policy has a warp version that fits, else with a thread."""
     warp_version = kernel_selection.select_warp_version(spec)
     if warp_version is not None:
         dtype = dtype or select_warp_dtype(spec, warp_version)
@@ -88,7 +88,7 @@ def plan_launch(spec: SimulationSpec, dtype: str | None = None) -> LaunchPlan:
     }
     slots |= {"dtype": getattr(np, dtype), **fill_reward_slots(spec.problem, reads)}
     return LaunchPlan(
-        cuda_kernels.play_by_threads, slots, select_thread_target(spec, dtype), 1, THREADS_PER_BLOCK, reads
+        cuda_kernels.simulate_by_threads, slots, select_thread_target(spec, dtype), 1, THREADS_PER_BLOCK, reads
     )
 
 
@@ -124,14 +124,14 @@ def fill_reward_slots(problem: Problem, reads: bool) -> dict[str, Any]:
 
 
 def select_warp_dtype(spec: SimulationSpec, warp_version: WarpVersion) -> str:
-    """Select the float type of a warp. It depends on the spec alone, not on its chunks."""
+    """Select the float type of a warp. It depends only on the spec, not on its chunks."""
     features = instances.draw_instances(spec.problem, spec.seed, 0).features
     assert features is not None
     return warp_version.select_dtype(spec.policy, features, spec.horizon)
 
 
 def plan_warp_launch(spec: SimulationSpec, warp_version: WarpVersion, dtype: str, warps: int) -> LaunchPlan | None:
-    """Plan a launch with this many warps per block; None if the shared memory does not suffice."""
+    """Plan a launch with this many warps per block; None if there is not enough shared memory."""
     policy, problem = spec.policy, spec.problem
     arms, dims = problem.arms, problem.dims
     share = -(-arms // cuda_primitives.WARP_SIZE)
@@ -150,7 +150,7 @@ def plan_warp_launch(spec: SimulationSpec, warp_version: WarpVersion, dtype: str
     }
     slots |= {name: getattr(warp_version, name) for name in ("view", "start", "choose", "update")}
     slots |= {
-        "play_run": warp_loop.play_warp,
+        "simulate_run": warp_loop.simulate_run_by_warp,
         "count_arms_per_lane": make_constant_function(share),
         "warps_per_block": warps,
         "dtype": float_type.type,
@@ -160,7 +160,7 @@ def plan_warp_launch(spec: SimulationSpec, warp_version: WarpVersion, dtype: str
         **DTYPE_SLOTS[dtype],
     }
     return LaunchPlan(
-        cuda_kernels.play_by_warps,
+        cuda_kernels.simulate_by_warps,
         slots,
         WARP_TARGETS[dtype],
         cuda_primitives.WARP_SIZE,

@@ -1,8 +1,8 @@
 """Functions of Thompson sampling's thinning shortcut in single precision, which halve the time of a run on a GPU.
 
-The law does not depend on the choice of leader and thresholds. All else has about six digits. A threshold is subtracted
-from a posterior mean in double precision. log(1 + v) - v is never a difference of
-its two terms.
+The distribution of the pulls does not depend on the choice of leader and thresholds, so these may have rounding errors. All
+other numbers have about six digits. A threshold is subtracted from a posterior mean in double precision. For small v,
+log(1 + v) - v is computed by a series, because the difference of its two terms would lose digits.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ STEP_UNIT = float32(1 / 4096)
 
 
 SMALLEST_THRESHOLD_F32 = float32(1e-6)
-"""Thresholds closer to 0 are not used."""
+"""The smallest threshold that is used."""
 
 
 ZIGGURAT_EDGES_F32 = ZIGGURAT_EDGES.astype(np.float32)
@@ -73,7 +73,7 @@ S1, S2, S3, S4 = (float32(number) for number in (1 / 12, 1 / 360, 1 / 1260, 1 / 
 
 
 STIRLING_FROM = float32(5.0)
-"""From here on four terms of Stirling's series are good to 1e-9."""
+"""The smallest argument for which four terms of Stirling's series have an error of at most 1e-9."""
 
 
 INVERSE_TWO_PI = float32(1 / (2 * math.pi))
@@ -99,7 +99,7 @@ def convert_unit_f32(word):
 
 @scalar
 def draw_late_block(stream):
-    """Compute the buffered block now. Only its number was stored."""
+    """Compute the buffered block, of which only the number was stored."""
     cursor = stream.cursor
     first = int(stream.next_block[0])
     stream.next_block[0] = cursor[0]
@@ -116,37 +116,37 @@ def draw_pair_f32(stream):
 
 @noinline_on_gpu
 def draw_other_block(stream):
-    """Draw the next block, for draws that are seldom needed."""
+    """Draw the next block, for draws that are rarely needed."""
     return draw_block(stream)
 
 
 @scalar
-def sum_log1p_series(v, s):
+def compute_log1p_remainder_by_series(v, s):
     """Compute log(1 + v) - v by a series in s = v / (2 + v), for |s| <= 0.3.
 
-    It is log(1 + v) = 2 (s + s^3 / 3 + s^5 / 5 + ...), with 2 s = v - v s.
+    The series is log(1 + v) = 2 (s + s^3 / 3 + s^5 / 5 + ...), with 2 s = v - v s.
     """
     t = s * s
     return s * (t * (A1 + t * (A2 + t * (A3 + t * (A4 + t * A5)))) - v)
 
 
 @scalar
-def compute_log1p_less(v):
+def compute_log1p_remainder(v):
     """Compute log(1 + v) - v."""
     s = v * _compute_reciprocal(TWO + v)
-    return sum_log1p_series(v, s) if s * s < SERIES_LIMIT else _compute_log(ONE + v) - v
+    return compute_log1p_remainder_by_series(v, s) if s * s < SERIES_LIMIT else _compute_log(ONE + v) - v
 
 
 @scalar
 def compute_poisson_rate_f32(chance):
-    """Compute `compute_poisson_rate`, for chances up to 0.4."""
+    """Compute `compute_poisson_rate` in single precision, for probabilities up to 0.4."""
     v = -float32(chance)
-    return -(sum_log1p_series(v, v * _compute_reciprocal(TWO + v)) + v)
+    return -(compute_log1p_remainder_by_series(v, v * _compute_reciprocal(TWO + v)) + v)
 
 
 @scalar
 def compute_excess_f32(a, b, x):
-    """Compute x (a + b) - a, a difference of large numbers."""
+    """Compute x (a + b) - a, a difference of large numbers, in double precision."""
     return float32(float64(x) * (float64(a) + float64(b)) - float64(a))
 
 
@@ -159,7 +159,7 @@ def compute_stirling_error_f32(r):
 
 @scalar
 def compute_beta_density_f32(a, b, x):
-    """Compute `compute_beta_density`."""
+    """Compute `compute_beta_density` in single precision."""
     return compute_density_from_excess(float32(a), float32(b), float32(x), compute_excess_f32(a, b, x))
 
 
@@ -176,7 +176,7 @@ def compute_density_from_excess(p, q, x, u):
         q += ONE
         u += x
     of_p, of_q, of_n = _compute_reciprocal(p), _compute_reciprocal(q), _compute_reciprocal(p + q)
-    main = p * compute_log1p_less(u * of_p) + q * compute_log1p_less(-u * of_q)
+    main = p * compute_log1p_remainder(u * of_p) + q * compute_log1p_remainder(-u * of_q)
     error = compute_stirling_error_f32(of_n) - compute_stirling_error_f32(of_p) - compute_stirling_error_f32(of_q)
     square = p * of_n * q * INVERSE_TWO_PI
     return ratio * (square * _compute_reciprocal_root(square)) * _compute_exp(main + error)
@@ -190,7 +190,7 @@ def compute_slope_from_excess(u, x):
 
 @scalar
 def compute_slope_f32(a, b, x):
-    """Compute `compute_log_density_slope`."""
+    """Compute `compute_log_density_slope` in single precision."""
     return compute_slope_from_excess(compute_excess_f32(a, b, x), float32(x))
 
 
@@ -208,7 +208,7 @@ def draw_beyond_f32(a, b, slope, x, agent):
     value = x + step
     if value <= ZERO or value >= ONE:
         return REJECTED
-    rise = (a - ONE) * compute_log1p_less(step * _compute_reciprocal(x)) + (b - ONE) * compute_log1p_less(
+    rise = (a - ONE) * compute_log1p_remainder(step * _compute_reciprocal(x)) + (b - ONE) * compute_log1p_remainder(
         -step * _compute_reciprocal(ONE - x)
     )
     return value if _compute_log(second) < rise else REJECTED
@@ -248,7 +248,7 @@ def set_thresholds_f32(state, leader):
 
 @scalar
 def compute_rival_rate_f32(state, arm):
-    """Compute `compute_rival_rate`."""
+    """Compute `compute_rival_rate` in single precision."""
     a = state.a[arm]
     b = state.b[arm]
     x = state.threshold[arm]
@@ -264,13 +264,13 @@ def compute_rival_rate_f32(state, arm):
 
 @scalar
 def compute_leader_chance_f32(a, b, h):
-    """Compute `compute_leader_chance`."""
+    """Compute `compute_leader_chance` in single precision."""
     return compute_beta_density_f32(a, b, h) * _compute_reciprocal(compute_slope_f32(a, b, h))
 
 
 @scalar
 def convert_normal_f32(stream, high, low):
-    """Convert 64 random bits to a standard normal, as `ziggurat_normal` does. One time in a hundred it draws more bits."""
+    """Convert 64 random bits to a standard normal, as `ziggurat_normal` does. With probability 1%, it draws more bits."""
     layer = low & 255
     position = convert_signed_unit_f32(high)
     return (
@@ -288,7 +288,7 @@ def convert_signed_unit_f32(word):
 
 @noinline
 def draw_outside_f32(stream, layer, position):
-    """Draw a normal outside of the inner part of a layer of the ziggurat."""
+    """Draw a normal outside the inner part of a layer of the ziggurat."""
     while abs(position) >= ZIGGURAT_INSIDES_F32[layer]:
         w0, w1, w2, _ = draw_other_block(stream)
         if layer == 0:
@@ -328,7 +328,7 @@ def draw_slow_gamma_f32(stream, centre, y, step):
     w0, _, _, _ = draw_other_block(stream)
     chance = (float32(int32(step)) + convert_unit_f32(w0)) * STEP_UNIT
     while True:
-        z = THREE * centre * (compute_log1p_less(y) + y * y * (HALF - y * THIRD))
+        z = THREE * centre * (compute_log1p_remainder(y) + y * y * (HALF - y * THIRD))
         if y > -ONE and _compute_log(chance) < z:
             return centre * ((ONE + y) * (ONE + y) * (ONE + y))
         w0, w1, _, _ = draw_other_block(stream)
@@ -347,13 +347,13 @@ def draw_quick_beta_f32(stream, a, b):
 
 @scalar
 def invert_exponential_f32(chance):
-    """Compute `invert_exponential`."""
+    """Compute `invert_exponential` in single precision."""
     return -_compute_log(chance)
 
 
 @scalar
 def count_skipped_rounds_f32(wait, rates, limit):
-    """Compute `count_skipped_rounds`."""
+    """Compute `count_skipped_rounds` in single precision."""
     return int32(min(float32(wait) * _compute_reciprocal(float32(rates) + LEAST_RATE), float32(int32(limit))))
 
 
@@ -371,4 +371,4 @@ FLOAT32_VERSIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     thompson_thinning.compute_rival_rate: compute_rival_rate_f32,
     beta_tails.compute_leader_chance: compute_leader_chance_f32,
 }
-"""Functions in single precision by those that they replace."""
+"""Functions in single precision, by the functions that they replace."""

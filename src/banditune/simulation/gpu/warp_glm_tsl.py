@@ -76,7 +76,7 @@ LARGEST_ARM = 0x7FFFFFFF
 
 @scalar
 def update_glm_tsl_warp(state, setting, step, params, arm, reward, stream):
-    """Learn a reward: every arm's R'x and the mode of the model.
+    """Update for one reward: every arm's R'x, and the mode of the model.
 
     With p = R'x, R becomes R (I - keep p p'), whose square is H^-1 - w / (1 + w p'p) R p p' R'. Scores move along
     x_k' H^-1 x = (R'x_k)'p.
@@ -109,7 +109,7 @@ def update_glm_tsl_warp(state, setting, step, params, arm, reward, stream):
         for i in range(count_arms_per_lane()):
             registers[i * dims() + j] -= registers[locate_field(WEIGHT, i)] * entry
     step = (cast_real(reward) - shared[locate_arm_column(CHANCE, arm)] - slope * shared[PULLED_DRIFT]) * over
-    # Rebuilding after a number of pulls keeps rounding errors from accumulating.
+    # Rebuilding after a number of pulls limits the accumulation of rounding errors.
     too_far = shared[AGE] >= cast_real(REFRESH_INTERVAL)
     for i in range(count_arms_per_lane()):
         covariance = registers[locate_field(TERM, i)]
@@ -124,7 +124,7 @@ def update_glm_tsl_warp(state, setting, step, params, arm, reward, stream):
     if vote_any(too_far):
         find_warp_mode(state, setting, False, True, True)
         shared[AGE] = cast_real(0.0)
-    # The next refinement overwrites chances that all lanes have read here.
+    # The next refinement overwrites probabilities, so all lanes must have read them here.
     sync_lanes()
 
 
@@ -178,7 +178,7 @@ def bound_draw_error(state, scale, ratio):
 
 @scalar
 def bound_series_error(state, scale, ratio):
-    """Bound the part of that error which one more term of the series removes. A refinement removes the other part."""
+    """Bound the part of this error that one more term of the series removes. A refinement removes the other part."""
     square = cast_real(0.0)
     for i in range(count_arms_per_lane()):
         error = (

@@ -1,4 +1,4 @@
-"""What the warp versions of LinUCB and linear Thompson sampling share: streaks, and recomputation from totals.
+"""Functions of the warp versions of LinUCB and linear Thompson sampling: streaks, and recomputation from totals.
 
 A streak is a number m of pulls of one arm, the leader, in a row. Let x be its features, G^-1 and theta those before the
 streak, q = x' G^-1 x, and E the sum of its rewards minus m times its score. With r = 1 / sqrt(1 + m q), theta moves by
@@ -23,23 +23,23 @@ from banditune.simulation.gpu.warp_primitives import (
 )
 
 REFRESH_STREAKS = 1000
-"""Streaks after which everything is recomputed from pulls and totals."""
+"""The number of streaks after which everything is recomputed from pulls and totals."""
 
 
 EXCLUDED_SCORE = -1e100
-"""The score of an arm that is no rival: the leader while it is pulled, and padding behind the last arm."""
+"""The score of an arm that is not a rival: the leader while it is pulled, and padding behind the last arm."""
 
 
 INTERVAL_PATIENCE = 8
-"""Pulls of a streak before its first interval, and pulls that an interval must last to save time."""
+"""The number of pulls before the first interval of a streak, and the fewest pulls for which an interval saves time."""
 
 
 MAX_LANES = 32
-"""The most threads that run one simulation together: those of a warp."""
+"""The largest number of threads that simulate one run together: those of a warp."""
 
 
 NORMALS_PER_DRAW = 64
-"""Normals drawn together, for as many steps as they suffice, at least for one."""
+"""The number of normals that are drawn together, for one or more steps."""
 
 
 PULLS, TOTAL, FIRST_READY, NEXT_NORMAL, LOW, HIGH, UNTIL, SINCE, WAIT = range(9)
@@ -109,7 +109,7 @@ def recompute_scores(state, setting):
 
 @scalar
 def replay_streak(theta, setting, gain, q, arm, pulls, total, lane):
-    """Move theta as if all pulls of an arm were one streak; return its r and b."""
+    """Move theta as if all pulls of an arm were one streak. Return r and b of this streak."""
     score = cast_real(0.0)
     for j in range(setting.dims):
         score += theta[j] * cast_real(setting.features[j, arm])

@@ -48,7 +48,7 @@ from banditune.simulation.gpu.warp_primitives import (
 
 
 class LinTSWarpState(NamedTuple):
-    """The state of a warp: entries per arm of a lane, scalars of a lane, and what all lanes share from `warp_scalars` on.
+    """The state of a warp: entries per arm of a lane, scalars of a lane, and from `warp_scalars` on shared entries.
 
     `whitened` holds S'x of every arm, `leader_covariance` its product with t, which is x' G^-1 x_leader. `roots` and
     `corrections` are r and b of the next pulls. `leader_whitened` is t, with the leader's score behind it. `normals`
@@ -188,7 +188,7 @@ def whiten_lints_arms(state, setting):
 
 @scalar
 def begin_lints_streak(state, setting, arm):
-    """Begin a streak of an arm: compute t, q and all covariances with the leader, which is then no rival of itself."""
+    """Begin a streak of an arm: compute t, q and all covariances with the leader, and exclude it from the rivals."""
     lane = get_opaque_lane()
     dims = setting.dims
     leader_whitened = state.leader_whitened
@@ -231,7 +231,7 @@ def apply_lints_streak(state, setting, r, correction):
 
 @scalar
 def rebuild_lints(state, setting):
-    """Recompute all from totals. Then no arm leads: the leader is one whose draw is below all others'."""
+    """Recompute everything from totals. Afterwards the leader is a placeholder whose draw is below all others."""
     record_streak(state)
     rebuild_root(state.root, state.theta, state.leader_whitened, state.normals, state.pulled, state.totals, setting)
     recompute_scores(state, setting)
@@ -291,7 +291,7 @@ def choose_lints_warp(state, setting, step, params, stream):
     covariance = cast_real(0.0)
     for j in range(dims):
         covariance += state.leader_whitened[j] * state.normals[at + j]
-    # The same operations for the leader as for its rivals: arms with the same features must tie.
+    # The leader has the same operations as its rivals, so that arms with the same features are tied.
     shift = error - correction * covariance
     draw = warp_scalars[SCORE] + shift * warp_scalars[Q]
     for j in range(dims):

@@ -51,11 +51,11 @@ from banditune.simulation.gpu.warp_primitives import (
 )
 
 INTERVAL_GROWTH = 0.125
-"""An interval is for the pulls in which the leader's precision (1 / q, and 1 per pull) grows by this share."""
+"""The length of an interval: the pulls in which the leader's precision (1 / q, and 1 per pull) grows by this share."""
 
 
 class LinUCBWarpState(NamedTuple):
-    """The state of a warp: entries per arm of a lane, scalars of a lane, and what all lanes share from `warp_scalars` on.
+    """The state of a warp: entries per arm of a lane, scalars of a lane, and from `warp_scalars` on shared entries.
 
     `leader_covariance` is x' G^-1 x_leader of every arm, and `square` (factor width)^2. `roots` and `corrections` are r
     and b of the next pulls. `gain` is G^-1 x_leader, with the leader's score behind it, and `inverse` is G^-1. `pulled`
@@ -185,7 +185,7 @@ def recompute_squared_widths(state, setting):
 
 @scalar
 def begin_linucb_streak(state, setting, arm):
-    """Begin a streak of an arm: compute q and all covariances with the leader, which is then no rival of itself."""
+    """Begin a streak of an arm: compute q and all covariances with the leader, and exclude it from the rivals."""
     lane = get_opaque_lane()
     dims = setting.dims
     gain = state.gain
@@ -218,7 +218,7 @@ def apply_linucb_streak(state, setting, r):
     leader = int32(warp_scalars[LEADER])
     for position in range(count_arms_per_lane()):
         covariance = state.leader_covariance[position]
-        # The same formulas for the leader, so that arms with the same features remain equal.
+        # The leader has the same formulas, so that arms with the same features remain equal.
         score = warp_scalars[SCORE] if locate_arm(lane, position) == leader else state.score[position]
         state.score[position] = score + error * covariance
         remaining = state.square[position] - scale * scale * shrink * covariance * covariance
@@ -271,8 +271,8 @@ def update_linucb_interval(state, r):
 def find_linucb_interval(state, r):
     """Compute the interval of e in which none of this lane's arms reaches the leader's index for some pulls.
 
-    Widths only shrink. So rivals are given their present widths, and the leader its width at the end of the interval. Then
-    each rival bounds e on one side.
+    Widths only shrink. So the bound uses the present widths of rivals, and the width of the leader at the end of the
+    interval. Each rival then bounds e on one side.
     """
     lane_scalars = state.lane_scalars
     warp_scalars = state.warp_scalars

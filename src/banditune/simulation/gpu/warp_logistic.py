@@ -1,7 +1,7 @@
 """The Gaussian model of the logistic posterior that a warp updates, and bounds on its error.
 
 The model has the mode theta and the Hessian H. Pulls update both without a Newton step. A refinement computes all
-chances at theta and moves theta to the mode of the model with the true gradient.
+probabilities at theta, and moves theta to the mode of the model with the true gradient.
 """
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ MOVE_LIMIT = 0.3
 
 
 MOVE_LIMIT_SAMPLING = 0.12
-"""The same for GLM-TSL, whose draws need H more exactly."""
+"""The same for GLM-TSL, whose draws need a more exact H."""
 
 
 ERROR_MARGIN = 2.0
-"""Factor by which estimated errors are enlarged."""
+"""The factor by which estimated errors are multiplied."""
 
 
 MAX_REFINEMENTS = 24
-"""Refinements, or terms of a series, after which arms count as equal; two to five are usual."""
+"""The number of refinements, or terms of a series, after which arms count as equal. Two to five are usual."""
 
 
 PADDING_SCORE = -1e30
@@ -122,7 +122,7 @@ def start_logistic_warp(state, setting):
         if row < dims():
             shared[locate_vector(ESTIMATE) + row] = cast_real(0.0)
     longest, _ = argmax_over_lanes(longest, int32(0))
-    # All lanes write the same.
+    # All lanes write the same value.
     shared[MODE_LOST] = cast_real(0.0)
     shared[PULL_COUNT] = cast_real(0.0)
     shared[AGE] = cast_real(0.0)
@@ -154,7 +154,7 @@ def load_features(state, setting):
 
 @noinline
 def has_identity_prior(setting):
-    """Return whether the prior's covariance is I, so that features need no transformation."""
+    """Return whether the prior's covariance is I. Features then need no transformation."""
     is_identity = True
     for i in range(setting.dims):
         for j in range(i + 1):
@@ -194,10 +194,10 @@ def compute_warp_tolerance(state):
 
 @scalar
 def compute_chances(state, update_slopes, sampling):
-    """Compute chances at the estimate, and the weights with which features add up to the gradient.
+    """Compute the probabilities at the estimate, and the weights of the features in the gradient.
 
-    Slopes are set anew for arms never pulled, and with `update_slopes` for all. With `sampling` but not `update_slopes`,
-    weights are for the gradient minus that of the old model, which is 0 at its mode.
+    Slopes are recomputed for arms without pulls, and with `update_slopes` for all. With `sampling` and without
+    `update_slopes`, weights are those of the gradient minus that of the old model, which is 0 at its mode.
     """
     registers = state.registers
     shared = state.shared
@@ -241,7 +241,7 @@ def move_warp_estimate(state, at, step):
 
 @scalar
 def is_model_stale(state, limit):
-    """Return whether a score or a slope has changed too much for the model."""
+    """Return whether a score or a slope has changed by more than the model allows."""
     too_far = False
     for i in range(count_arms_per_lane()):
         change = abs(state.shared[locate_lane_column(DRIFT, i)]) + abs(
@@ -255,7 +255,7 @@ def is_model_stale(state, limit):
 
 @scalar
 def bound_chance_error(drift, slope_change):
-    """Bound the error of an arm's chance under the model, divided by its slope, from |D| and |a|."""
+    """Bound the error of an arm's probability under the model, divided by its slope, from |D| and |a|."""
     return drift * (slope_change + (cast_real(1.0) + slope_change) * drift * (cast_real(0.5) + drift))
 
 

@@ -83,7 +83,7 @@ def solve_by_inverse(state):
 
 @scalar
 def solve_by_root(state):
-    """Do the same by the inverse of H's Cholesky factor, for a warp whose registers hold R'x."""
+    """Do the same with the inverse of H's Cholesky factor, for a warp whose registers contain R'x."""
     shared = state.shared
     at = locate_matrix(0)
     for part in range(count_lane_dims()):
@@ -113,7 +113,7 @@ def exchange_halves(registers, at, count, mask):
 
 @scalar
 def locate_lane_sum(lane, dims, position, to):
-    """Return which sum a lane has at a position after five halvings; a number from `to` on if it has none there."""
+    """Return the number of the sum that a lane has at a position after five halvings; `to` or more if it has none."""
     first = 0
     after = dims
     count = dims
@@ -156,13 +156,13 @@ def sum_weighted_arms(state, to):
 
 @scalar
 def compute_root_of_sum(square):
-    """Compute the root of a sum over lanes, to six digits, which is enough for errors."""
+    """Compute the root of a sum over lanes to six digits. It is used for errors only."""
     return cast_real(math.sqrt(sum_over_lanes(float32(square))))
 
 
 @scalar
 def read_register_feature(state, i, j):
-    """Read a feature of a lane's arm for a j that is no constant. With an index, registers would become local memory."""
+    """Read a feature of a lane's arm for a variable j. An index would move registers to local memory."""
     feature = cast_real(0.0)
     for dim in range(dims()):
         feature += state.registers[i * dims() + dim] * (cast_real(1.0) if dim == j else cast_real(0.0))

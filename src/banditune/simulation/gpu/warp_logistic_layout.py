@@ -14,7 +14,7 @@ SCORE, HESSIAN_VARIANCE, GRAM_VARIANCE, WEIGHT, TERM, FIRST_TERM, SERIES_SUM, HE
 
 
 ARM_FIELDS = 9
-"""Numbers in the registers of a lane for each of its arms, behind the d features.
+"""Positions of numbers in the registers of a lane for each of its arms, behind the d features.
 
 SCORE is x'theta, HESSIAN_VARIANCE x' H^-1 x, GRAM_VARIANCE x' G^-1 x (UCB-GLM only), WEIGHT a weight or an index.
 FIRST_TERM is the draw x'R z, TERM the last term of its series, SERIES_SUM their sum. The covariances are x' H^-1
@@ -26,7 +26,7 @@ STREAK_PULLS, STREAK_TOTAL, LOW, HIGH, UNTIL, INTERVAL_PULLS, LEADER, NEXT_NORMA
 
 
 LANE_SCALARS = 8
-"""Numbers in the registers of a lane behind those of its arms. All but LOW and HIGH are the same in all lanes.
+"""Positions of numbers in the registers of a lane behind those of its arms. All except LOW and HIGH are equal in all lanes.
 
 They are the pulls m of the streak and their total reward; an interval for e and the m at which it ends; the pulls of
 the next interval; the leader; the position of the next normals.
@@ -50,11 +50,11 @@ the next interval; the leader; the position of the next normals.
 
 
 WARP_SCALARS = 12
-"""Numbers at the beginning of the shared memory.
+"""Positions of numbers at the beginning of the shared memory.
 
-They are a flag for a lost mode, all pulls, the largest |x|, the drift of the pulled arm, and the pulls since G^-1 was
-rebuilt. The next are the leader's chance under the model, score, x' G^-1 x and slope w at the start of the streak, q =
-x' G^-1 x and s = x' H^-1 x. The last is a flag for a prior whose covariance is I.
+They are a flag for a failed search of the mode, all pulls, the largest |x|, the drift of the pulled arm, and the pulls
+since G^-1 was rebuilt. The next are the leader's probability under the model, score, x' G^-1 x and slope w at the start of
+the streak, q = x' G^-1 x and s = x' H^-1 x. The last is a flag for a prior whose covariance is I.
 """
 
 
@@ -62,11 +62,11 @@ PULLS, TOTAL, CHANCE, SLOPE, DRIFT, SLOPE_CHANGE, CURVATURE = range(7)
 
 
 ARM_COLUMNS = 7
-"""Numbers in the shared memory for each arm, behind matrices.
+"""Positions of numbers in the shared memory for each arm, behind the matrices.
 
-They are its pulls and total reward; its chance and slope w when they were last computed; the change D of its score
+They are its pulls and total reward; its last computed probability and slope w; the change D of its score
 since then (DRIFT); the relative change a of its slope since H was built (SLOPE_CHANGE); and pulls times w (CURVATURE).
-Mostly, only the lane of an arm reads or writes them.
+Usually only the lane of an arm reads or writes them.
 """
 
 
@@ -74,13 +74,13 @@ PULLED_FEATURES, PRODUCT, ARM_SUMS, NEWTON_STEP, ESTIMATE = 0, 1, 3, 4, 5
 
 
 WARP_VECTORS = 6
-"""Vectors in the shared memory behind the scalars: the pulled arm's features, H^-1 x and G^-1 x, sums over arms, a Newton
+"""Positions of vectors in the shared memory behind the scalars: the pulled arm's features, H^-1 x, G^-1 x, sums, a Newton
 step, and theta.
 """
 
 
 NORMALS_PER_DRAW = 64
-"""Normals drawn together, for as many steps as they suffice, at least for one."""
+"""The number of normals that are drawn together, for one or more steps."""
 
 
 class LogisticWarpState(NamedTuple):
@@ -91,7 +91,7 @@ class LogisticWarpState(NamedTuple):
 
 
 def count_logistic_registers(share: int, dims: int) -> int:
-    """Count the numbers of a lane. Those that are never used take no registers."""
+    """Count the numbers of a lane. The compiler assigns no registers to those that are never used."""
     return share * (dims + ARM_FIELDS) + dims + LANE_SCALARS
 
 
@@ -115,13 +115,13 @@ def view_logistic_warp(registers, shared, setting):
 
 @scalar
 def count_lane_rows():
-    """Count the rows of both matrices that each lane takes."""
+    """Count the rows of both matrices for each lane."""
     return (2 * dims() + count_lanes() - 1) // count_lanes()
 
 
 @scalar
 def count_lane_dims():
-    """Count the dimensions of a vector that each lane takes."""
+    """Count the dimensions of a vector for each lane."""
     return (dims() + count_lanes() - 1) // count_lanes()
 
 
@@ -157,7 +157,7 @@ def locate_matrix(first):
 
 @scalar
 def locate_normals():
-    """Locate the normals of GLM-TSL in the shared memory, which has no G^-1 then."""
+    """Locate the normals of GLM-TSL in the shared memory. They replace G^-1, which GLM-TSL does not need."""
     return locate_matrix(dims())
 
 

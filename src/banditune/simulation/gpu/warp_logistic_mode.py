@@ -1,4 +1,4 @@
-"""Newton's method by a warp: rebuild the Hessian and move to the mode."""
+"""Newton's method on a warp, which rebuilds the Hessian and moves to the mode."""
 
 from __future__ import annotations
 
@@ -144,10 +144,11 @@ def whiten_arms(state):
 
 @scalar
 def find_warp_mode(state, setting, refresh, needs_step, sampling):
-    """Make Newton steps with a new H each, until a step is short. With `refresh`, rebuild G^-1 first.
+    """Make Newton steps, each with a new H, until a step is short. With `refresh`, rebuild G^-1 first.
 
-    If a step is not at most half as long as the one before, start again from 0 with damped steps. They are halved until the
-    objective rises by a quarter of what the slope predicts, as on the CPU. With `sampling`, arms hold R'x before and after.
+    If a step is longer than half the previous one, start again from 0 with damped steps. They are halved until the
+    objective rises by a quarter of the increase that the slope predicts, as on the CPU. With `sampling`, arms have R'x
+    before and after.
     """
     registers = state.registers
     last = cast_real(math.inf)
@@ -182,7 +183,7 @@ def find_warp_mode(state, setting, refresh, needs_step, sampling):
                 reset_estimate(state, setting)
             else:
                 length = cast_real(1.0)
-                # Close to the mode the full step is right, but the objective is too flat to show it.
+                # Near the mode the full step is right, but the change of the objective is within rounding errors.
                 if damped and square > cast_real(1e-6):
                     length = find_step_length(state, setting, square)
                 last = square
@@ -214,7 +215,7 @@ def reset_estimate(state, setting):
 
 @scalar
 def find_step_length(state, setting, square):
-    """Find the share of the step to take."""
+    """Find the share of the step by which the estimate is moved."""
     length = cast_real(1.0)
     before = compute_warp_log_posterior(state, setting, cast_real(0.0))
     while (

@@ -1,4 +1,4 @@
-"""The plain loop for a warp, whose lanes simulate one run together."""
+"""The plain loop for a warp. Its lanes simulate one run together."""
 
 from __future__ import annotations
 
@@ -27,10 +27,12 @@ shuffle_from_lane = Slot("shuffle_from_lane")
 
 
 @scalar
-def play_warp(instance, setting, params, agent, rewards, unseen, registers, shared, pulls, totals, at, realised, out):
-    """Simulate one run; return False if the policy or the problem broke its contract.
+def simulate_run_by_warp(
+    instance, setting, params, agent, rewards, unseen, registers, shared, pulls, totals, at, realised, out
+):
+    """Simulate one run. Return False if the policy or the problem violated its contract.
 
-    Once an arm is pulled a second time in a row, the lanes draw the rewards of its next pulls, one each, as if the arm was
+    When an arm is pulled a second time in a row, the lanes draw the rewards of its next pulls, one each, as if the arm were
     pulled at the next steps.
     """
     setting = resolve_setting(setting)

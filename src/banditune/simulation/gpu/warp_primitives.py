@@ -21,7 +21,7 @@ count_arms_per_lane = Slot("count_arms_per_lane")
 
 
 sync_lanes = Slot("sync_lanes")
-"""Synchronises the warp: shared memory that was written before can be read afterwards."""
+"""Synchronises the warp. Writes to shared memory before it are visible after it."""
 
 
 sum_over_lanes = Slot("sum_over_lanes")
@@ -37,11 +37,11 @@ vote_any = Slot("vote_any")
 
 
 shuffle_from_lane = Slot("shuffle_from_lane")
-"""The number that a lane has."""
+"""The number of a given lane."""
 
 
 shuffle_xor = Slot("shuffle_xor")
-"""The number of the lane whose own number differs in the bits of a mask. A warp with one lane does not use it."""
+"""The number of the lane whose index differs in the bits of a mask. A warp with one lane does not use it."""
 
 
 cast_real = Slot("cast_real")
@@ -114,9 +114,9 @@ SINGLE_THREAD_SLOTS: dict[str, Callable[..., Any]] = {
 
 @scalar
 def get_opaque_lane():
-    """Return this thread's lane, for use off the hot path. All lanes call this together.
+    """Return this thread's lane, for rarely executed code. All lanes call this together.
 
-    It goes through a shuffle, so that the compiler cannot know it. Otherwise the compiler would compute all that depends on
-    it, such as addresses of features, before the loop over steps, and use up the registers.
+    The lane is passed through a shuffle, so that the compiler treats it as unknown. Otherwise the compiler would compute
+    all that depends on it, such as addresses of features, before the loop over steps, and use too many registers.
     """
     return shuffle_from_lane(get_lane(), get_lane()) & (count_lanes() - 1)

@@ -1,7 +1,7 @@
 """The warp version of UCB-GLM, from streak to streak; see `warp_logistic`.
 
 During a streak of m pulls of an arm x with total reward T, let e = (T - m LEADER_CHANCE) / (1 + m w s), with s = x'
-H^-1 x. Then theta moves by e H^-1 x, and both inverse matrices depend on m alone. So e and m determine all indices.
+H^-1 x. Then theta moves by e H^-1 x, and both inverse matrices depend only on m. So e and m determine all indices.
 """
 
 from __future__ import annotations
@@ -95,11 +95,11 @@ from banditune.simulation.gpu.warp_primitives import (
 )
 
 FIRST_INTERVAL_PULLS = 4.0
-"""Pulls of the first interval of a streak. The next one is twice or half as long: twice if an interval was found."""
+"""The pulls of the first interval of a streak. The next one is twice as long if an interval was found, else half."""
 
 
 SHORTEST_INTERVAL_PULLS = 3.0
-"""Pulls from which on an interval saves time."""
+"""The fewest pulls for which an interval saves time."""
 
 
 ERROR_RANGE = 0.7
@@ -107,7 +107,7 @@ ERROR_RANGE = 0.7
 
 
 INTERVAL_RECOVERY = 0.25
-"""How much the pulls of the next interval grow with every pull that is checked alone."""
+"""The growth of the pulls of the next interval with every pull that is checked by itself."""
 
 
 @scalar
@@ -197,8 +197,8 @@ def find_ucb_glm_interval(state, factor, over, shift, half_width, until):
     It is within `half_width` of e = `shift`. |D| is convex in e, so the model's error is largest at an end of that
     interval, arm by arm. The error changes the difference of two scores by at most itself times the norm of x_k - x. In
     the present metric of H^-1, the square of that norm is x_k' H^-1 x_k + s - 2 v - m w / (1 + m w s) (s - v)^2, with v
-    = x_k' H^-1 x. The norm and the widths of rivals only shrink, and the leader is given its width at the end of the
-    interval. Then each rival bounds e on one side. If the model may be out of its range, the interval is empty.
+    = x_k' H^-1 x. The norm and the widths of rivals only shrink, and for the leader the width at the end of the interval is
+    used. Each rival then bounds e on one side. If the model may be out of its range, the interval is empty.
     """
     registers = state.registers
     shared = state.shared
@@ -260,7 +260,7 @@ def is_in_ucb_glm_interval(state, shift):
 
 @scalar
 def is_still_leading(state, factor, over, shift):
-    """Return whether the leader certainly has the highest index, if possible for an interval of many pulls."""
+    """Return whether the leader certainly has the highest index. If possible, check an interval of many pulls at once."""
     registers = state.registers
     shared = state.shared
     streak = registers[locate_lane_scalar(STREAK_PULLS)]
@@ -315,7 +315,7 @@ def choose_ucb_glm_warp(state, setting, step, params, stream):
 
 @scalar
 def find_highest_ucb_glm_index(state, factor):
-    """Find the arm with the highest index. The model is refined while its error leaves the order open.
+    """Find the arm with the highest index. The model is refined while its error does not determine the order.
 
     The error of a score is at most the model's error times sqrt(x' H^-1 x).
     """

@@ -1,1 +1,1 @@
-"""Exact shortcuts: faster ways to simulate policies, with the same law of regrets."""
+"""Exact shortcuts: faster ways to simulate policies, with the same distribution of regrets."""

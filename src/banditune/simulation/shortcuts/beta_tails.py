@@ -10,7 +10,7 @@ from banditune.core.scalar import noinline_on_gpu, scalar
 from banditune.core.streams import buffered_uniform_pair
 
 SMALLEST_THRESHOLD = 1e-12
-"""Thresholds closer to 0 are not used, because a power of them could underflow."""
+"""The smallest threshold that is used. A power of a smaller one could underflow."""
 
 
 @noinline_on_gpu
@@ -60,10 +60,11 @@ def draw_beta_above(a, b, x, agent):
 
 @noinline_on_gpu
 def draw_beta_tail(a, b, slope, x, agent):
-    """Accept or reject a proposal beyond x, on the side where the tangent falls; return -1 if it is rejected.
+    """Accept or reject a proposal beyond x, on the side where the tangent falls. Return -1 if it is rejected.
 
     With g(v) = log(1 + v) - v, the log-density minus its tangent is (a - 1) g(v) + (b - 1) g(w). For |v| < 1 the series
-    g(v) = -v^2 / 2 + v^3 / 3 - ... lies below its first two terms, by v^4 / (4 (1 - |v|)) at most. That mostly decides.
+    g(v) = -v^2 / 2 + v^3 / 3 - ... is below its first two terms, by at most v^4 / (4 (1 - |v|)). These bounds are usually
+    enough to decide.
     """
     first, second = buffered_uniform_pair(agent)
     value = x + math.log(first) / slope
@@ -105,11 +106,11 @@ def compute_leader_chance(a, b, h):
 def is_bound_valid(a, b, h):
     """Return whether `compute_leader_chance` at h is largest at Beta(a, b), among posteriors with shapes >= a and <= b.
 
-    The derivative of log f(h)
-    is log h - E log(draw) in a, and log(1 - h) - E log(1 - draw) in b. By Jensen's inequality the latter is positive
-    where h is below the mean a / n. E log(draw) = psi(a) - psi(n) > log(a / n) - 1/a, so the former is negative where h
-    <= (a - 1) / n < (a / n) exp(-1 / a). The slope of the tangent grows in a and falls in b. If the condition holds at
-    (a, b), it holds at every posterior between. The margin keeps rounding from changing the slope's sign.
+    The derivative of log f(h) is log h - E log(draw) in a, and log(1 - h) - E log(1 - draw) in b. By Jensen's inequality
+    the latter is positive where h is below the mean a / n. E log(draw) = psi(a) - psi(n) > log(a / n) - 1/a, so the former
+    is negative where h <= (a - 1) / n < (a / n) exp(-1 / a). The slope of the tangent grows in a and falls in b. If the
+    condition holds at (a, b), it holds at every posterior between. Because of the margin, rounding errors do not change the
+    sign of the slope.
     """
     return h > SMALLEST_THRESHOLD and h * (a + b) * (1.0 + 1e-9) <= a - 1.0
 

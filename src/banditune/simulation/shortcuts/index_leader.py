@@ -1,4 +1,4 @@
-"""Exact shortcut for index policies: pull the leader while its index exceeds a bound of all other indices."""
+"""An exact shortcut for index policies: the leader is pulled while its index exceeds a bound of all other indices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ draw_word = Slot("reward_word")
 
 
 SLACK = 1e-12
-"""Relative slack of a bound: an index that is monotone in exact arithmetic may miss that by rounding."""
+"""The relative slack of a bound. An index that is monotone in exact arithmetic may not be so after rounding."""
 
 
 BLOCK_DIVISOR = 4
@@ -29,7 +29,7 @@ BLOCK_DIVISOR = 4
 
 
 NEVER = -1.0
-"""The last step of a bound that is not known."""
+"""The last step of an unknown bound."""
 
 
 class LeaderState(NamedTuple):
@@ -70,7 +70,7 @@ def start_leader_state(state, setting):
 
 @scalar
 def add_slack(value):
-    """Raise a bound by its slack."""
+    """Increase a bound by its slack."""
     return value + SLACK * abs(value) if abs(value) < 1e300 else value
 
 
@@ -93,7 +93,7 @@ def draw_bit_packed_reward(instance, rewards, state, arm, pull):
 
 @scalar
 def exceeds_never(arm, setting, step, params, bound):
-    """The test of a policy without one: nothing is known before the index is computed."""
+    """Return False for all arms. Policies without a test of their own use this, so that every index is computed."""
     return False
 
 
@@ -145,7 +145,7 @@ def make_index_scan(index: Callable[..., Any], in_step: str, read_arm: Callable[
 
     @scalar
     def find_leader(state, setting, step, params, leader, highest):
-        """Find the arm with the highest index, from one arm whose index is known."""
+        """Find the arm with the highest index. The index of one arm is known."""
         known = leader
         for arm in range(setting.arms):
             if arm != known:
@@ -163,7 +163,7 @@ def make_index_scan(index: Callable[..., Any], in_step: str, read_arm: Callable[
 
 @scalar
 def find_rival(state, setting, leader):
-    """Find the arm with the highest bound of all others, that bound, and the last step until which all of these hold."""
+    """Find the arm with the highest bound of all others, this bound, and the last step at which all bounds hold."""
     rival = leader
     bound = -math.inf
     until = setting.horizon * 1.0
@@ -186,10 +186,10 @@ def make_leader_advance(
 ) -> Callable[..., Any]:
     """Make the `advance` of a shortcut for an index.
 
-    Why it is exact: the policy pulls the highest index. Between two pulls of an arm, its index is constant, falls or
-    rises with the step. So its present value bounds the values until its next pull, or its value at a later step bounds
-    those up to that step. While the leader's index exceeds the bounds of all others, the leader is the arm to pull.
-    Where it may not, the indices whose bounds reach the leader's are computed. Ties go to the lowest number.
+    Proof that it is exact: the policy pulls the arm with the highest index. Between two pulls of an arm, its index is
+    constant, falls or rises with the step. So its present value bounds the values until its next pull, or its value at a
+    later step bounds those up to that step. While the leader's index exceeds the bounds of all others, the leader is the
+    arm to pull. Otherwise, all indices whose bounds reach the leader's index are computed. Ties go to the lowest number.
     """
     constant = in_step == "constant"
     compute_value, store_bound, find_leader = make_index_scan(index, in_step, read_arm)
@@ -200,7 +200,7 @@ def make_leader_advance(
         if first == 0:
             start_leader_state(state, setting)
         step = first
-        leader = first - first  # a zero that is no literal, which Numba would compile for once more
+        leader = first - first  # a zero that is not a literal: for a literal Numba would compile once more
         highest = compute_value(state, setting, step, params, leader)
         while step < last:
             known = leader

@@ -13,19 +13,19 @@ from banditune.simulation.estimators.ridge_regression import count_ridge_floats
 from banditune.simulation.estimators.vector_layout import VECTOR_LANES, pad_dims, pad_to_lanes
 
 ROUNDING_SHARE = 1e-9
-"""Share of the largest variance below which a distance between arms is rounding.
+"""The share of the largest variance below which a distance between arms is a rounding error.
 
-Such a distance is a difference of variances that were large when they were last recomputed. There the draw is made in
-full.
+Such a distance is a difference of variances that were large when they were last recomputed. In this case the draw is made
+without the bound.
 """
 
 
 class LeaderState(NamedTuple):
-    """What the shortcut keeps about the leader, in the layout of `vector_layout`.
+    """The data of the leader, in the layout of `vector_layout`.
 
     `whitened` is factor x of the leader, `gain` G^-1 x, `padded_arm_values` every arm's product with it.
-    `proposal_bound` holds every rival's probability to propose, with zeros up to a multiple of four blocks, and
-    `lane_sums` their sums over the blocks. `theta` and `sampled_score` are for a draw.
+    `proposal_bound` are the bounds of every rival's probability of a proposal, with zeros up to a multiple of four blocks.
+    `lane_sums` are their sums over the blocks. `theta` and `sampled_score` are for a draw.
     """
 
     padded_arm_values: FloatArray
@@ -86,9 +86,9 @@ def compute_squared_distance(variance, covariance, contrast, q, shrink):
 
 @optimize_separately
 def bound_rivals(state, leader_state, leader, pulls, low, high, q, scale):
-    """Compute every rival's probability to propose, and their sum.
+    """Compute the bound of every rival's probability of a proposal, and the sum of all bounds.
 
-    The second ratio is .066 + .594 / (1 + .8 y), and both share one division. y is cut so that the division is
+    The second ratio is .066 + .594 / (1 + .8 y), and both ratios share one division. y is limited so that the division is
     possible.
     """
     score = state.score[leader]
@@ -147,7 +147,7 @@ def add_four_blocks(sums, numbers):
 
 @scalar
 def find_proposer(leader_state, chance):
-    """Return the rival whose share of the bounds contains a number: first its lane, then its block."""
+    """Find the rival whose interval of the cumulated bounds contains a number: first its lane, then its block."""
     lane = 0
     while chance >= leader_state.lane_sums[lane] and lane < VECTOR_LANES - 1:
         chance -= leader_state.lane_sums[lane]
@@ -161,18 +161,18 @@ def find_proposer(leader_state, chance):
 
 @scalar
 def draw_rounds_until_proposal(chance, most, stream):
-    """Draw the rounds before the next proposal: geometric, cut at `most`.
+    """Draw the number of rounds before the next proposal, a geometric number that is limited to `most`.
 
-    After a cut a new draw is valid, because a geometric variable has no memory.
+    If it is limited, a new draw is valid, because the geometric distribution is memoryless.
     """
     return int(min(math.log(uniform(stream)) / math.log1p(-max(chance, 1e-300)), most))
 
 
 @noinline
 def thin_proposal(state, leader_state, rival, leader, pulls, error, low, high, q, scale, stream):
-    """Thin a rival's proposal: return its t if it exceeds the true tau, else -1."""
+    """Thin a rival's proposal. Return its t if it exceeds the true tau, else -1."""
     if leader_state.proposal_bound[rival] <= 0.0:
-        return -1.0  # by rounding, the point is beyond the last bound
+        return -1.0  # because of rounding, the point is beyond the last bound
     covariance = leader_state.padded_arm_values[rival]
     contrast = q - covariance
     gap = state.score[leader] - state.padded_score[rival]

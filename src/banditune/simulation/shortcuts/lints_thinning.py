@@ -1,7 +1,7 @@
-"""Linear Thompson sampling that pulls a leader until a rival may win: an exact shortcut.
+"""An exact shortcut for linear Thompson sampling: the leader is pulled until a rival may have a higher draw.
 
-While the leader is pulled, each rival proposes to replace it with a probability that bounds the true one. Proposals are
-thinned to the true probability, so the law of the pulls is that of the plain loop (docs/research/decisions.md).
+While the leader is pulled, each rival makes proposals with a probability that bounds that of a higher draw. Proposals are
+thinned to the true probability, so the distribution of the pulls is that of the plain loop (docs/research/decisions.md).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ reward = Slot("reward")
 
 
 FULL_DRAW_BOUND = 0.6
-"""Sum of bounds from which the draw is made in full, because a streak then costs more than a round of the plain loop."""
+"""The sum of bounds above which the draw is made without them: a streak would take more time than the plain loop."""
 
 
 INTERVAL_HALF_WIDTH = 2.5
@@ -46,7 +46,7 @@ INTERVAL_HALF_WIDTH = 2.5
 
 
 LONGEST_PAUSE = 15
-"""The largest number of full rounds before the rivals are bounded again."""
+"""The largest number of rounds with full draws before the bounds are computed again."""
 
 
 @noinline
@@ -68,7 +68,7 @@ def shrink_covariance_root(factor, turned, gain, pulls, q):
 
 @noinline
 def end_lints_streak(state, leader_state, leader, pulls, total, score, q):
-    """Learn from the pulls of a streak. G^-1 x_leader shrinks by 1 + k q, and factor x_leader by its root."""
+    """Update for the pulls of a streak. G^-1 x_leader is divided by 1 + k q, and factor x_leader by its root."""
     count_pulls(state, leader, pulls, total + pulls * score)
     growth = 1.0 + pulls * q
     move_arms(state, leader_state.gain, leader_state.padded_arm_values, total / growth, pulls / growth)
@@ -96,9 +96,9 @@ def count_higher(scores, arm):
 def resolve_proposal(state, leader_state, rival, leader, t, scale, stream):
     """Return the arm to pull after a rival's proposal.
 
-    It draws theta given that (x - x_leader)'(theta - estimate) is t of its standard deviations. The best arm under it
-    is chosen with probability 1 / (number of arms better than the leader), else the leader. `whitened` and `gain` are the
-    rival's afterwards.
+    Theta is drawn given that (x - x_leader)'(theta - estimate) is t of its standard deviations. The best arm under it is
+    chosen with probability 1 / (number of arms better than the leader), else the leader. Afterwards `whitened` and `gain`
+    are those of the rival.
     """
     draw_theta(state, scale, leader_state.theta, stream)
     whiten_arm(state, rival, state.whitened, state.gain)
@@ -138,7 +138,7 @@ def update_leader(state, leader_state, leader, arm):
 
 @scalar
 def advance_lints_thinning(instance, setting, params, agent, rewards, floats, integers, pulls, first, last):
-    """Advance linear Thompson sampling from proposal to proposal, with the law of the plain loop."""
+    """Advance linear Thompson sampling from proposal to proposal. Pulls have the distribution of the plain loop."""
     state = view_ridge(floats, setting)
     leader_state = view_leader(floats, setting)
     scale = params[0] * read_policy_option(setting, 0)
@@ -188,7 +188,7 @@ def advance_lints_thinning(instance, setting, params, agent, rewards, floats, in
             if chance > FULL_DRAW_BOUND:
                 break
             in_interval = True
-            # The round of a rejected proposal is the leader's.
+            # In the round of a rejected proposal the leader is pulled.
             rejections = 0
             while in_interval and streak < until and t < 0.0:
                 next_proposal = min(
@@ -219,7 +219,7 @@ def advance_lints_thinning(instance, setting, params, agent, rewards, floats, in
                 return False
             update_leader(state, leader_state, leader, arm)
             step += 1
-        # If bounds are useless, the next rounds are drawn in full: twice as many each time.
+        # If bounds are of no use, the next rounds have full draws. Their number is doubled each time.
         pause = min(2 * pause + 1, LONGEST_PAUSE) if streak == 0 and chance > FULL_DRAW_BOUND else 0
         wait = 1 if chance > FULL_DRAW_BOUND and pause == 0 else pause
     return True
@@ -227,7 +227,7 @@ def advance_lints_thinning(instance, setting, params, agent, rewards, floats, in
 
 @noinline
 def pull_and_learn(instance, state, arm, rewards, pulls):
-    """Pull the arm of `whitened` and `gain`, and learn from its reward; return False if that is not finite."""
+    """Pull the arm of `whitened` and `gain`, and update for its reward. Return False if the reward is not finite."""
     seek(rewards, arm, pulls[arm])
     payoff = reward(instance, arm, pulls[arm], 0, rewards)
     pulls[arm] += 1

@@ -1,9 +1,9 @@
-"""LinUCB by streaks of one arm among a few active arms: an exact shortcut.
+"""An exact shortcut for LinUCB: streaks of one arm among a few active arms.
 
-A streak is a number of pulls of the leader in a row. Between two factorisations of G an arm's index is at most index0 +
-||theta - theta0|| width0 (Cauchy and Schwarz), so arms with enough slack are inactive. During a streak, the formula of
-Sherman and Morrison makes all indices a function of the pulls and one error. The leader remains the leader while the
-error is in an interval. The arms are those of the plain loop, except for rounding between equal indices.
+A streak is a number of consecutive pulls of the leader. Between two factorisations of G an arm's index is at most index0 +
+||theta - theta0|| width0 (Cauchy and Schwarz), so arms with enough slack are inactive. During a streak, by the formula of
+Sherman and Morrison, all indices are functions of the pulls and one error. The leader has the highest index while the
+error is in an interval. The pulled arms are those of the plain loop, except for rounding between equal indices.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ reward = Slot("reward")
 
 
 INTERVAL_GROWTH = 0.125
-"""An interval is for the pulls in which the leader's precision (1 / q, and 1 per pull) grows by this share."""
+"""The length of an interval: the pulls in which the leader's precision (1 / q, and 1 per pull) grows by this share."""
 
 
 NEAR_REACH = 0.8
-"""Share of the reach beyond which a new epoch starts, because the next streak would soon end."""
+"""The share of the reach at which a new epoch starts, because the next streak would soon end."""
 
 
 @scalar
 def begin_active_streak(state, setting, leader):
-    """Compute x' G^-1 x_leader of all active arms, and G^-1 x_leader into `gain`; return q = x_leader' G^-1 x_leader."""
+    """Compute x' G^-1 x_leader of all active arms, and `gain` = G^-1 x_leader. Return q = x_leader' G^-1 x_leader."""
     dims = setting.dims
     active_count = state.counts[ACTIVE_COUNT]
     for j in range(dims):
@@ -59,7 +59,7 @@ def begin_active_streak(state, setting, leader):
 
 @scalar
 def find_best_active(state, pulls, error, q):
-    """Find the active arm with the highest index after some pulls of a streak; return it and its index."""
+    """Find the active arm with the highest index after some pulls of a streak. Return the arm and its index."""
     active_count = state.counts[ACTIVE_COUNT]
     factor = state.scalars[FACTOR]
     shrink = pulls / (1.0 + pulls * q)
@@ -73,7 +73,7 @@ def find_best_active(state, pulls, error, q):
 
 @scalar
 def compute_error_interval(state, leader, pulls, error, last, q, reach):
-    """Compute the interval of `error` in which the leader remains the leader up to `last` pulls of this streak."""
+    """Compute the interval of `error` in which the leader has the highest index up to `last` pulls of this streak."""
     active_count = state.counts[ACTIVE_COUNT]
     factor = state.scalars[FACTOR]
     now = pulls / (1.0 + pulls * q)
@@ -98,13 +98,13 @@ def compute_error_interval(state, leader, pulls, error, last, q, reach):
 
 @scalar
 def compute_interval_pulls(pulls, q):
-    """Return the number of pulls of a streak that an interval is for."""
+    """Compute the number of pulls of a streak for which an interval holds."""
     return 1.0 + INTERVAL_GROWTH * (pulls + 1.0 / q)
 
 
 @scalar
 def end_active_streak(state, setting, leader, pulls, error, q):
-    """Learn from the pulls of a streak."""
+    """Update for the pulls of a streak."""
     dims = setting.dims
     active_count = state.counts[ACTIVE_COUNT]
     shrink = pulls / (1.0 + pulls * q)
@@ -178,7 +178,7 @@ def advance_active_set(instance, setting, params, agent, rewards, floats, intege
                 or abs(error) * math.sqrt(q) > reach
             ):
                 break
-            # If the last interval lasted only a few pulls, wait longer before the next.
+            # If the last interval ended after a few pulls, more pulls precede the next one.
             if until > checked + 1:
                 wait = 0 if streak > checked + 4 else 2 * wait + 4
                 patience = streak + wait

@@ -1,4 +1,4 @@
-"""Epochs of LinUCB's shortcut: its memory, and which arms are active until G is factorised again."""
+"""Epochs of LinUCB's shortcut: its memory, and the choice of active arms until G is factorised again."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from banditune.simulation.estimators.vector_layout import argmax_score
 from banditune.simulation.estimators.whitened_features import whiten_features
 
 INITIAL_ACTIVE = 16
-"""Active arms of the first epoch: twice as many after a short epoch, half after a long one."""
+"""The number of active arms of the first epoch. It is doubled after a short epoch and halved after a long one."""
 
 
 SHORT_EPOCH, LONG_EPOCH = 4, 32
-"""Steps per active arm: an epoch with fewer is short, and none continues after more, or after half of all earlier steps.
+"""Numbers of steps per active arm: an epoch with fewer is short, and an epoch ends after more.
 
-A streak is not cut. Every epoch factorises G again, so rounding errors do not accumulate.
+An epoch also ends after half of all earlier steps, but a streak is not interrupted. Every epoch factorises G again, so
+rounding errors do not accumulate.
 """
 
 
@@ -62,7 +63,7 @@ def count_active_set_numbers(arms: int, dims: int, horizon: int) -> tuple[int, i
 
 @scalar
 def view_active_set(floats, integers, setting):
-    """Split the strips, in the order of the record."""
+    """Split the memory into arrays, in the order of the record."""
     arms = setting.arms
     dims = setting.dims
     a = 9 * arms
@@ -104,7 +105,7 @@ factor, RHO the distance of theta from its value at the epoch's start.
 
 
 ACTIVE_COUNT, TARGET_COUNT, EPOCH_START, EPOCH_END = 0, 1, 2, 3
-"""Positions in `counts`: active arms, their target number, the epoch's first step, and the step at which it ends."""
+"""Positions in `counts`: active arms, their intended number, the epoch's first step, and the step at which it ends."""
 
 
 @scalar
@@ -201,7 +202,7 @@ def score_all_arms(state, setting):
 
 @scalar
 def choose_active_arms(state, setting):
-    """Choose the arms of least slack, in the order of their numbers. The least slack of the others is the reach."""
+    """Choose the arms of least slack, in the order of their numbers. The least slack of the other arms is the reach."""
     arms = setting.arms
     target_count = state.counts[TARGET_COUNT]
     factor = state.scalars[FACTOR]
@@ -213,7 +214,7 @@ def choose_active_arms(state, setting):
     for arm in range(arms):
         state.slack[arm] = (highest - state.upper_bound[arm]) / max(state.width[arm] + state.width[lead], 1e-300)
     least = math.inf if all_active else find_order_statistic(state.slack, state.scratch, target_count)
-    # Slightly less than the proof allows, for rounding.
+    # This is slightly less than the proof allows, because of rounding.
     reach = 0.999999 * least
     state.scalars[REACH] = reach
     state.scalars[INACTIVE_BOUND] = -math.inf if all_active else highest - reach * state.width[lead]

@@ -1,4 +1,4 @@
-"""Beta posteriors of Thompson sampling's shortcut, and their updates from words of outcomes."""
+"""Beta posteriors of Thompson sampling's shortcut, and their updates from 32-bit words of outcomes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ draw_outcomes = Slot("draw_outcomes")
 
 
 class BetaPosteriors(NamedTuple):
-    """Beta shapes, proposal rates, thresholds and successes of every arm; words of outcomes; lists of arms that draw."""
+    """Beta shapes, rates of proposals, thresholds and successes of arms; words of outcomes; lists of arms that draw."""
 
     a: FloatArray
     b: FloatArray
@@ -33,7 +33,7 @@ class BetaPosteriors(NamedTuple):
 
 @scalar
 def view_posteriors(floats, integers, arms):
-    """Split the memory into strips of one number per arm."""
+    """Split the memory into arrays with one number per arm."""
     return BetaPosteriors(
         floats[:arms],
         floats[arms : 2 * arms],
@@ -50,9 +50,9 @@ def view_posteriors(floats, integers, arms):
 
 @scalar
 def draw_outcome_word(instance, arm, number, stream):
-    """Draw 32 pseudo-rewards, a bit each, of rewards in [0, 1]. Each has the address of its pull.
+    """Draw 32 pseudo-rewards, a bit each, for rewards in [0, 1]. Each has the address of its pull.
 
-    Returns -1 if a reward is not finite, even if its pull would not have been reached.
+    Returns -1 if a reward is not finite, even that of a pull that the run does not reach.
     """
     word = 0
     for lane in range(WORD_BITS):
@@ -69,7 +69,7 @@ def draw_outcome_word(instance, arm, number, stream):
 
 @scalar
 def read_outcomes(state, instance, arm, pull, rewards):
-    """Return the outcomes of an arm's pulls from `pull` to the end of its word, the next one in the lowest bit."""
+    """Return the outcomes of an arm's pulls from `pull` to the end of its word. The next outcome is the lowest bit."""
     if state.word_index[arm] != pull // WORD_BITS:
         seek(rewards, arm, 0)
         state.word_index[arm] = pull // WORD_BITS
@@ -114,7 +114,7 @@ def find_highest_mean(state):
 
 @scalar
 def find_closest_mean(state, leader):
-    """Find the rival with the highest posterior mean; return it and that mean, or the leader and -1 without rivals."""
+    """Find the rival with the highest posterior mean. Return it and its mean; without rivals, the leader and -1."""
     closest = leader
     highest = -1.0
     for arm in range(len(state.a)):
@@ -126,10 +126,10 @@ def find_closest_mean(state, leader):
 
 @scalar
 def advance_greedy_streak(state, instance, setting, pulls, leader, rewards, remaining):
-    """Pull the leader while it has the highest mean, to the end of its word at most; return the number of pulls.
+    """Pull the leader while it has the highest mean, at most to the end of its word. Return the number of pulls.
 
-    Its mean is lowest after all failures of the word and no success. If it is the highest even then, the whole word is
-    counted at once.
+    Its mean would be lowest after all failures of the word and no success. If even this mean is the highest, the whole word
+    is counted at once.
     """
     rival, highest = find_closest_mean(state, leader)
     pull = int(pulls[leader])

@@ -1,7 +1,8 @@
-"""Thompson sampling that skips the rounds in which no arm makes a proposal: an exact shortcut.
+"""An exact shortcut for Thompson sampling: it skips the rounds in which no arm makes a proposal.
 
-In most rounds the leader's draw is above a threshold and all others are below theirs. An arm proposes where its draw may
-not be. Proposals have a probability that bounds the true one, and are thinned to it.
+In most rounds the leader's draw is above a threshold and all other draws are below theirs. An arm makes a proposal in each
+round in which its draw may be on the other side. The probability of a proposal bounds the true one, and proposals are
+thinned to it.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ from banditune.simulation.shortcuts.thompson_posteriors import (
 )
 
 FULL_RATE = -1.0
-"""The rate of an arm that draws in full every round, because its tangent gives no useful bound."""
+"""The rate of an arm whose draw is made in every round, because its tangent gives no useful bound."""
 
 
 @scalar
 def set_thresholds(state, leader):
     """Choose h between the leader and its closest rival, in proportion to their deviations, and all thresholds.
 
-    A rival with a much lower mean gets a lower threshold than h. Its draw is then not needed where the leader's is below h.
+    A rival with a much lower mean has a threshold below h. Its draw is then not needed if the leader's draw is below h.
     """
     a = state.a[leader]
     b = state.b[leader]
@@ -49,7 +50,7 @@ def set_thresholds(state, leader):
     for arm in range(len(state.a)):
         if arm != leader:
             centre = state.a[arm] / (state.a[arm] + state.b[arm])
-            # Below the middle (1.0), because the leader's draws below h take more time than a rival's above it.
+            # The share is below 1.0, the middle: the leader's draws below h take more time than a rival's above it.
             state.threshold[arm] = 1.6 * (mean - centre) / (sd + compute_beta_sd(state.a[arm], state.b[arm]))
             closest = min(closest, state.threshold[arm])
     for arm in range(len(state.a)):
@@ -65,7 +66,7 @@ def compute_rival_rate(state, arm):
     x = state.threshold[arm]
     n = a + b
     if x <= SMALLEST_THRESHOLD or (x * n - a) * (x * n - a) * (n + 1.0) < 0.5 * a * b or x * n < a:
-        # Within .7 standard deviations of the mean, or below it, the bound is of no use.
+        # If the threshold is less than .7 standard deviations above the mean, the bound is of no use.
         return FULL_RATE
     slope = compute_log_density_slope(a, b, x)
     if slope >= 0.0:
@@ -99,7 +100,7 @@ def advance_thompson_thinning(instance, setting, params, agent, rewards, floats,
 
 @scalar
 def advance_phase(state, instance, setting, pulls, leader, agent, rewards, sharpness, remaining):
-    """Advance with one leader and one set of thresholds while they are useful; return the number of rounds."""
+    """Advance with one leader and one set of thresholds while they are useful. Return the number of rounds."""
     set_thresholds(state, leader)
     h = state.threshold[leader]
     for arm in range(setting.arms):
@@ -162,7 +163,7 @@ def count_skipped_rounds(wait, rates, limit):
 
 @scalar
 def list_full_draws(state, leader):
-    """List the rivals that draw in full; return their number."""
+    """List the rivals whose draws are made in every round. Return their number."""
     full = 0
     for arm in range(len(state.rate)):
         if arm != leader and state.rate[arm] == FULL_RATE:
@@ -173,7 +174,7 @@ def list_full_draws(state, leader):
 
 @scalar
 def sum_rates(state):
-    """Sum the rates of all arms' proposals. The sum is above 0, to divide by."""
+    """Sum the rates of all arms' proposals. The result is positive, so that it can be a divisor."""
     total = 1e-300
     for arm in range(len(state.rate)):
         total += max(state.rate[arm], 0.0)
@@ -182,7 +183,7 @@ def sum_rates(state):
 
 @scalar
 def bound_window_chance(state, instance, leader, pull, until, h, rewards, sharpness):
-    """Bound the leader's probability to propose below h over its next pulls; 1 if there is no bound."""
+    """Bound the probability that the leader makes a proposal below h in its next pulls; 1 if there is no bound."""
     word = read_outcomes(state, instance, leader, pull, rewards) & ((1 << (until - pull)) - 1)
     a = state.a[leader]
     b = state.b[leader] + (until - pull - count_ones(word)) * sharpness
@@ -191,7 +192,10 @@ def bound_window_chance(state, instance, leader, pull, until, h, rewards, sharpn
 
 @scalar
 def add_proposer(state, point, proposer_count):
-    """List the arm on whose share of the rates a point falls, as it proposes in this round; return the list's length."""
+    """Add the arm of a point to the list of arms with a proposal in this round. Return the length of the list.
+
+    Each arm has an interval of the cumulated rates; the point is in that of the arm.
+    """
     proposer = 0
     for arm in range(len(state.rate)):
         if state.rate[arm] != FULL_RATE:
@@ -251,7 +255,7 @@ def resolve_round(state, leader, h, chance, full, proposer_count, agent):
 
 @scalar
 def draw_leader(state, leader, h, chance, proposer_count, agent):
-    """Return the leader's draw if it draws in full or below h; else -1."""
+    """Return the leader's draw if it is made in every round or is below h; else -1."""
     a = state.a[leader]
     b = state.b[leader]
     if state.rate[leader] == FULL_RATE:

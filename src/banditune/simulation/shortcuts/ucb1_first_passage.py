@@ -1,4 +1,4 @@
-"""UCB1's two exact shortcuts: streaks of the leader, and first passages of all indices below a common level."""
+"""Two exact shortcuts for UCB1: streaks of the leader, and first passages of all indices below a common level."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ draw_word = Slot("reward_word")
 
 
 FEWEST_PASSAGE_STEPS = 400
-"""Number of steps below which streaks are faster than another level."""
+"""The number of steps below which streaks are faster than another level."""
 
 
 @scalar
@@ -37,7 +37,7 @@ def find_leader_and_rival(indices):
 
 @scalar
 def is_leader_ahead(indices, leader, rival):
-    """Return whether the leader, whose index may have changed, is still the arm to pull."""
+    """Return whether the leader, whose index may have changed, still has the highest index."""
     return leader == rival or indices[leader] > indices[rival] or (indices[leader] == indices[rival] and leader < rival)
 
 
@@ -58,7 +58,7 @@ def advance_ucb1_streaks(instance, setting, params, agent, rewards, floats, inte
             return False
         step += 1
     leader, rival = find_leader_and_rival(indices)
-    # One pull per iteration, whether the leader changes or not, keeps the threads of a GPU in step.
+    # Each iteration is one pull, even if the leader changes, so that the threads of a GPU do not diverge.
     while step < last:
         if not pull_and_index(instance, setting, params, rewards, total, indices, pulls, leader):
             return False
@@ -70,7 +70,7 @@ def advance_ucb1_streaks(instance, setting, params, agent, rewards, floats, inte
 
 @scalar
 def pull_and_index(instance, setting, params, rewards, total, indices, pulls, arm):
-    """Pull an arm and update its index; return False if the reward is not finite."""
+    """Pull an arm and update its index. Return False if the reward is not finite."""
     pull = int(pulls[arm])
     seek(rewards, arm, pull)
     payoff = reward(instance, arm, pull, 0, rewards)
@@ -93,16 +93,15 @@ class PassageState(NamedTuple):
 
 @scalar
 def advance_ucb1_passages(instance, setting, params, agent, rewards, floats, integers, pulls, first, last):
-    """Advance UCB1 on 0/1 rewards as a merge: lower a common level until it has used up the steps.
+    """Advance UCB1 on 0/1 rewards: lower a common level of all indices until no steps remain.
 
-    This is UCB1 for the following reason. An arm's index depends on its pulls alone, and UCB1 pulls the highest index.
-    So before it pulls any arm whose index is below a level v, it has pulled every arm until its index first fell below
-    v. If those first passages need no more steps than remain, UCB1's counts at that moment are these, in any
-    order.
+    This is UCB1 for the following reason. An arm's index depends only on its pulls, and UCB1 pulls the highest index. So
+    before it pulls any arm whose index is below a level v, it has pulled every arm until its index first fell below v. If
+    these first passages need no more steps than remain, they give UCB1's counts at that step, in any order of the arms.
 
-    The shortcut guesses a level, pulls each arm to its first passage, returns to the saved counts if that was too far,
-    and makes the last steps by streaks. Rewards have addresses, so they can be read again. The counts are those of the
-    plain loop, bit by bit, ties included.
+    The shortcut guesses a level and pulls each arm to its first passage. If this needs too many steps, it returns to the
+    saved counts. The last steps are made by streaks. Rewards have addresses, so they can be read again. The counts are
+    exactly those of the plain loop, also with ties.
 
     `descend_to_level` finds the first passage below a convex boundary, which needs gamma >= 0.
     """
@@ -149,12 +148,12 @@ def advance_ucb1_passages(instance, setting, params, agent, rewards, floats, int
 
 @scalar
 def descend_to_level(instance, rewards, walk, pulls, arm, level, at_level, remaining, gamma, scale):
-    """Pull an arm while its index is above the level (or at it, if `at_level`); return the steps that remain.
+    """Pull an arm while its index is above the level (or at it, if `at_level`). Return the number of steps that remain.
 
-    It returns -1 if the arm is still above the level after the last step. An arm is above the level after n pulls
-    while its total exceeds b(n) = level n - gamma scale sqrt(n). b is convex, so over one word of rewards it lies below
-    its chord. If the total exceeds the chord even with all zeros of the word before its ones, the whole word is counted
-    at once. Otherwise its bits are read one by one, and the index is computed exactly where the chord is met.
+    It is -1 if the arm is still above the level after the last step. After n pulls, an arm is above the level if its total
+    exceeds b(n) = level n - gamma scale sqrt(n). b is convex, so over one word of rewards it is below its chord. If the
+    total exceeds the chord even with all zeros of the word before its ones, the whole word is counted at once. Otherwise
+    its bits are read one by one. The index is computed exactly when the total reaches the chord.
     """
     total = walk.total[arm]
     count = int(pulls[arm])
@@ -196,7 +195,7 @@ def descend_to_level(instance, rewards, walk, pulls, arm, level, at_level, remai
 
 @scalar
 def guess_level(walk, pulls, scale, target):
-    """Guess the level at which first passages would use `target` steps, if every arm kept its present mean."""
+    """Guess the level whose first passages need `target` steps, provided that every arm keeps its present mean."""
     low = -1e308
     high = -1e308
     for arm in range(len(pulls)):
@@ -216,7 +215,7 @@ def guess_level(walk, pulls, scale, target):
 
 @scalar
 def estimate_passage(mean, pulls, scale, level):
-    """Estimate the pulls after which an arm with this mean falls below the level; never fewer than it has."""
+    """Estimate the number of pulls after which an arm with this mean is below the level; at least its present number."""
     if level <= mean:
         return 1e18
     root = scale / (level - mean)

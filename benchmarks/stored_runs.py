@@ -1,7 +1,7 @@
 """Regrets at many values of a parameter, from which tunings draw their runs; for `wide_ranges.py`.
 
-A tuning draws runs with replacement. A value between two stored ones gets the runs of the nearer one. Truths are means of
-other runs. Nothing runs here.
+A tuning draws runs with replacement. A value between two stored ones has the runs of the nearer one. Truths are means of
+other runs. This module has only functions for that benchmark.
 """
 
 from __future__ import annotations

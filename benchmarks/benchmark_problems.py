@@ -1,4 +1,4 @@
-"""The paper's ten rows and other problems, which several benchmarks simulate. Nothing runs here."""
+"""The problems of several benchmarks: the paper's ten rows and others. This module only defines them."""
 
 from __future__ import annotations
 

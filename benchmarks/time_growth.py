@@ -1,7 +1,7 @@
-"""How the time of structured policies grows, drawn as docs/images/growth.svg.
+"""The growth of the simulation time of structured policies, drawn as docs/images/growth.svg.
 
-python benchmarks/growth.py
-python benchmarks/growth.py --quick    # tiny sizes, to see that it works
+python benchmarks/time_growth.py
+python benchmarks/time_growth.py --quick    # tiny sizes, to see that it works
 
 Arms K, features d, horizon n and runs vary one at a time around K = 100, d = 10, n = 10,000. Each policy has a good width,
 one thread and a warm kernel. Exponents are least squares on logarithms over the upper half of the sizes, printed in

@@ -1,8 +1,8 @@
 """Pools of regrets, from which thousands of tunings can be drawn.
 
-python benchmarks/pools.py             # or `make pools`; on a GPU
-python benchmarks/pools.py --truth     # a million runs at each width, on a GPU
-python benchmarks/pools.py --runs 10 --only "bernoulli ucb1" --folder /tmp/pools    # a quick look
+python benchmarks/paper_pools.py             # or `make paper-pools`; on a GPU
+python benchmarks/paper_pools.py --truth     # a million runs at each width, on a GPU
+python benchmarks/paper_pools.py --runs 10 --only "bernoulli ucb1" --folder /tmp/pools    # a quick look
 
 Every row is simulated at each width that a tuner may visit. These are the 163 multiples of 1/162 of its range for NoTeS,
 and its tenths for the grids of Uniform and Sequential Halving. Widths have separate random numbers and regret is realised,
@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from rows import CHOSEN_ON, HELD_OUT, PAPER_ROWS, PaperRow
+from benchmark_problems import CHOSEN_ON, HELD_OUT, PAPER_ROWS, PaperRow
 
 import banditune as bt
 from banditune.paper.run_pools import FOLD_COUNT, UNIT_POINTS, list_row_widths
@@ -82,7 +82,9 @@ def load_truth(row: PaperRow, folder: Path = FOLDER) -> dict[str, np.ndarray]:
     """A row's truth, from its file."""
     path = get_truth_path(row, folder)
     if not path.exists():
-        raise SystemExit(f"{path} is missing; make it with: python benchmarks/pools.py --truth --only '{row.name}'")
+        raise SystemExit(
+            f"{path} is missing; make it with: python benchmarks/paper_pools.py --truth --only '{row.name}'"
+        )
     return dict(np.load(path))
 
 

@@ -1,4 +1,4 @@
-"""Compare measured figures with the bars that they must reach, and write all numbers to a file. Nothing runs here."""
+"""Compares measured figures with the limits that they must reach, and writes all numbers to a file."""
 
 from __future__ import annotations
 

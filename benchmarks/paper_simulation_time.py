@@ -1,7 +1,7 @@
-"""The simulations behind the paper's tables and figures, from start to end in one process.
+"""The time of the simulations for the paper's tables and figures, in one process.
 
-python benchmarks/gpu_study.py         # on a GPU
-python benchmarks/gpu_study.py --device cpu --runs 10 --only "bernoulli ucb1"    # a quick look without a GPU
+python benchmarks/paper_simulation_time.py         # on a GPU
+python benchmarks/paper_simulation_time.py --device cpu --runs 10 --only "bernoulli ucb1"    # a quick look without a GPU
 
 All ten rows (five problems, two policies each) are simulated at every width that tuners can visit or curves draw, with
 10,000 runs each. Widths have separate random numbers and regret is realised, as in the paper. Prints the time of each part.
@@ -20,7 +20,7 @@ import json
 from collections.abc import Iterator
 
 import numpy as np
-from rows import PAPER_ROWS
+from benchmark_problems import PAPER_ROWS
 
 from banditune.core.space import Range
 from banditune.simulation import dispatch

@@ -1,7 +1,7 @@
-"""How often do checks of a fit fail on logs that a policy wrote? Rarely if the model is right, often if it is wrong.
+"""The rate at which checks of a fit fail on logs of a policy, for right and for wrong models.
 
-python benchmarks/alarms.py 200                # 200 logs of every design, ten minutes on one core
-python benchmarks/alarms.py 200 linear         # one design
+python benchmarks/fit_checks.py 200                # 200 logs of every design, ten minutes on one core
+python benchmarks/fit_checks.py 200 linear         # one design
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
-from recovery import binary, cells, thompson, uniform_pulls
+from fit_recovery import binary, cells, thompson, uniform_pulls
 
 import banditune as bt
 from banditune.logs.campaign_logs import Logs

@@ -1,7 +1,7 @@
 """Deployed policies: microseconds of a decision and of an update, and the regret that late rewards add.
 
-python benchmarks/live.py speed     # every registered policy, ten arms and ten features
-python benchmarks/live.py delays    # regret where every reward comes 100 decisions late
+python benchmarks/deployment_speed.py speed     # every registered policy, ten arms and ten features
+python benchmarks/deployment_speed.py delays    # regret where every reward comes 100 decisions late
 """
 
 from __future__ import annotations

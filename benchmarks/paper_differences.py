@@ -1,10 +1,10 @@
-"""Why some of our numbers differ from the paper's: other readings of it, measured.
+"""Measurements of other readings of the paper, to explain differences from its numbers.
 
-python benchmarks/cells.py step        # simulates UCB1
-python benchmarks/cells.py apart       # needs the pools of `pools.py`
-python benchmarks/cells.py wider       # needs pools
-python benchmarks/cells.py tails       # needs pools
-python benchmarks/cells.py page STUDY  # needs pools and the JSON of a study
+python benchmarks/paper_differences.py step        # simulates UCB1
+python benchmarks/paper_differences.py apart       # needs the pools of `paper_pools.py`
+python benchmarks/paper_differences.py wider       # needs pools
+python benchmarks/paper_differences.py tails       # needs pools
+python benchmarks/paper_differences.py page STUDY  # needs pools and the JSON of a study
 
 `step` tunes UCB1 with the log of the step. The paper prints the log of the horizon. `apart` tunes the stored pools with
 NoTeS, Uniform and Halving, whose values are simulated on separate instances. The paper prints the same instances. Both
@@ -24,8 +24,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
-from pools import get_pool_path
-from rows import PAPER_ROWS, PaperRow
+from benchmark_problems import PAPER_ROWS, PaperRow
+from paper_pools import get_pool_path
 
 import banditune as bt
 from banditune.paper.lockstep_tunings import (

@@ -1,11 +1,11 @@
 """Many problems drawn at random, on which the two-part tuner's library and constants were chosen.
 
-python benchmarks/many.py play        # simulates them and the problems of `rows.py`: minutes on a GPU
-python benchmarks/many.py shapes      # fits the cost of failures to each pool
-python benchmarks/many.py compare     # two-part beside NoTeS on all of them, and where it is worse
-python benchmarks/many.py coverage    # how often each 95% statement holds
+python benchmarks/random_problems.py simulate    # them and the problems of `benchmark_problems.py`: minutes on a GPU
+python benchmarks/random_problems.py shapes      # fits the cost of failures to each pool
+python benchmarks/random_problems.py compare     # two-part beside NoTeS on all of them, and where it is worse
+python benchmarks/random_problems.py coverage    # how often each 95% statement holds
 
-`play` simulates 5,000 runs at every width that the two-part tuner or NoTeS may visit. It keeps the regrets in half
+`simulate` makes 5,000 runs at every width that the two-part tuner or NoTeS may simulate. It keeps the regrets in half
 precision under `pools/many`. `shapes` fits height * exp(-(g / reach)^decay) at the width g, in units of the regret of good
 runs at the largest width. It prints the shapes by kind of policy, as in `tuners/failure_library.py`.
 """
@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
-from cells import list_visited_points
-from pools import FOLDER
-from rows import CHOSEN_ON, PAPER_ROWS, PaperRow
-from served import RunCurve, make_run_curve
+from benchmark_problems import CHOSEN_ON, PAPER_ROWS, PaperRow
+from paper_differences import list_visited_points
+from paper_pools import FOLDER
+from tuner_curves import RunCurve, make_run_curve
 
 import banditune as bt
 from banditune.paper import lockstep_tunings
@@ -165,7 +165,9 @@ def simulate_all(arguments: argparse.Namespace) -> None:
 def load_regrets(row: PaperRow) -> tuple[np.ndarray, np.ndarray]:
     """Widths of a row and what it lost there."""
     if not get_pool_path(row).exists():
-        raise SystemExit(f"{get_pool_path(row)} is missing; make it with: python benchmarks/many.py play")
+        raise SystemExit(
+            f"{get_pool_path(row)} is missing; make it with: python benchmarks/random_problems.py simulate"
+        )
     results = np.load(get_pool_path(row))
     return results["values"], results["regrets"].astype(np.float32)
 
@@ -293,15 +295,15 @@ def map_rows(work: Callable[[PaperRow, int], Line], arguments: argparse.Namespac
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["play", "shapes", "compare", "coverage"])
+    parser.add_argument("what", choices=["simulate", "shapes", "compare", "coverage"])
     parser.add_argument("--device", default="gpu")
     parser.add_argument("--tunings", type=int, default=200)
     parser.add_argument("--workers", type=int, default=2, help="processes of `compare` and `coverage`")
     parser.add_argument(
-        "--plot", type=Path, help="draw the problems of `rows.py` that `compare` compares into this file"
+        "--plot", type=Path, help="draw the problems of `benchmark_problems.py` that `compare` compares into this file"
     )
     arguments = parser.parse_args()
-    {"play": simulate_all, "shapes": print_shapes, "compare": print_comparison, "coverage": print_coverage}[
+    {"simulate": simulate_all, "shapes": print_shapes, "compare": print_comparison, "coverage": print_coverage}[
         arguments.what
     ](arguments)
 

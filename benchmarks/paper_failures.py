@@ -1,9 +1,9 @@
-"""Failures of the paper that no reading explains, linear lints and beta ucb1: what was tried.
+"""Measurements of failures in the paper that no reading explains: linear lints and beta ucb1.
 
-python benchmarks/failures.py stored               # also blur, few, schedules: need the pools of `pools.py`
-python benchmarks/failures.py ridge --runs 1000    # also noise, luck: simulate LinTS
-python benchmarks/failures.py features
-python benchmarks/failures.py rare
+python benchmarks/paper_failures.py stored               # also blur, few, schedules: need the pools of `paper_pools.py`
+python benchmarks/paper_failures.py ridge --runs 1000    # also noise, luck: simulate LinTS
+python benchmarks/paper_failures.py features
+python benchmarks/paper_failures.py rare
 
 All but `rare` are about lints. There 0.2 and 0.3 are near enough to the best width, and all other tenths fail. Each but
 `features` prints failures of Uniform and Halving in %, and most print the regret of the answers, beside the paper's.
@@ -24,8 +24,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from cells import OWN_INSTANCES, SHARED_INSTANCES, load_pool
-from rows import PAPER_ROWS, PaperRow
+from benchmark_problems import PAPER_ROWS, PaperRow
+from paper_differences import OWN_INSTANCES, SHARED_INSTANCES, load_pool
 
 import banditune as bt
 from banditune.paper.lockstep_tunings import (

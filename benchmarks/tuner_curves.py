@@ -1,6 +1,6 @@
-"""Curves from which tuners draw runs and whose truth is known: pools of stored regrets and synthetic curves.
+"""Curves with known truth from which tuners draw runs: pools of stored regrets and synthetic curves.
 
-Other benchmarks import them. Nothing runs here.
+This module only defines them, for other benchmarks.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from pools import FOLDER, get_pool_path
-from rows import PaperRow
+from benchmark_problems import PaperRow
+from paper_pools import FOLDER, get_pool_path
 
 from banditune.core.space import Range
 from banditune.paper.paper_rows import get_tuned_range
@@ -59,7 +59,7 @@ def load_run_curve(row: PaperRow, folder: Path = FOLDER) -> RunCurve:
     """The stored regrets of a row; instances are shared by widths, so folds are too."""
     path = get_pool_path(row, folder)
     if not path.exists():
-        raise SystemExit(f"{path} is missing; make it with: python benchmarks/pools.py --only '{row.name}'")
+        raise SystemExit(f"{path} is missing; make it with: python benchmarks/paper_pools.py --only '{row.name}'")
     stored = np.load(path)
     return make_run_curve(row.name, get_tuned_range(row), stored["values"], stored["regrets"])
 

@@ -1,8 +1,8 @@
-"""Do fits of past logs find the truth? Coverage of 95% intervals, and what tuning on a fitted prior costs.
+"""Fits of logs with known truth: the coverage of 95% intervals, and the regret added by tuning on a fitted prior.
 
-python benchmarks/recovery.py coverage                 # 1,000 repetitions of every design, 10 minutes on one core
-python benchmarks/recovery.py coverage linear gaussian  # some of them
-python benchmarks/recovery.py tuning                   # tuned on fitted priors, played on the true one
+python benchmarks/fit_recovery.py coverage                 # 1,000 repetitions of every design, 10 minutes on one core
+python benchmarks/fit_recovery.py coverage linear gaussian  # some of them
+python benchmarks/fit_recovery.py tuning                   # tuned on fitted priors, played on the true one
 """
 
 from __future__ import annotations
