@@ -41,7 +41,7 @@ def test_the_page_on_papers_cites_what_the_citation_file_cites():
     assert [author["family-names"] in page.replace(r"{\'a}", "á") for author in paper["authors"]] == [True] * 5
 
 
-def test_the_workflow_tests_every_python_that_the_package_claims_on_two_systems():
+def test_the_workflow_tests_every_supported_python_on_two_systems():
     claimed = [text.rpartition(" ")[2] for text in PROJECT["classifiers"] if re.search(r"Python :: 3\.\d+$", text)]
     matrix = WORKFLOW["jobs"]["tests"]["strategy"]["matrix"]
     assert matrix["python"] == claimed
@@ -74,7 +74,7 @@ def test_links_of_guides_lead_to_files(name):
     assert links or name in ("CHANGELOG.md",)
 
 
-def test_issue_forms_ask_for_what_is_needed():
+def test_issue_forms_ask_for_the_needed_information():
     forms = sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*_*.yml"))
     assert len(forms) == 2
     for path in forms:
@@ -84,7 +84,7 @@ def test_issue_forms_ask_for_what_is_needed():
         assert len({field["id"] for field in form["body"]}) == len(form["body"])
 
 
-def test_hooks_run_what_the_tests_run():
+def test_hooks_run_the_same_checks_as_the_tests():
     (repository,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
     assert repository["repo"] == "local"
     assert [hook["id"] for hook in repository["hooks"]] == ["ruff-check", "ruff-format", "mypy"]

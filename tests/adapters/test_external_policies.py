@@ -80,7 +80,7 @@ def test_runs_that_are_others_when_simulated_again_cause_a_notice(make, codes):
     policy = bt.wrap_policy(make, bt.Parameter("epsilon", 0, 1, textbook=0.5))
     curve = bt.curve(policy, PROBLEM, [0.0, 0.5], horizon=40, runs=2, run=bt.Run(workers=1))
     assert [notice.code for notice in curve.notices] == codes
-    assert all("its objects share data" in notice for notice in curve.notices)
+    assert all("If objects share data" in notice for notice in curve.notices)
 
 
 def mabwiser_ucb1(alpha, arms, seed):
@@ -101,12 +101,10 @@ def test_mabwiser_and_river_have_the_regrets_of_ucb1_with_the_same_index(regret)
     pytest.importorskip("river")
     options = {"horizon": 60, "runs": 10, "regret": regret, "checkpoints": [20, 60], "workers": 1}
     regrets = bt.simulate(bt.policies.UCB1Step(noise=0.5), PROBLEM, [0.3, 1.0], **group_settings(**options))
-    for external in (bt.wrap_policy(mabwiser_ucb1, ALPHA), bt.wrap_policy(river_ucb, DELTA)):
+    # In River ties go to another arm. Runs without ties are the same.
+    for external, equal_share in ((bt.wrap_policy(mabwiser_ucb1, ALPHA), 1.0), (bt.wrap_policy(river_ucb, DELTA), 0.8)):
         external_regrets = bt.simulate(external, PROBLEM, [0.3, 1.0], **group_settings(**options))
-        # Ties go to another arm in River; without one, all is the same.
-        assert (external_regrets == regrets).mean() > 0.8
-        if external.name == "mabwiser_ucb1":
-            assert (external_regrets == regrets).all()
+        assert (external_regrets == regrets).mean() >= equal_share
 
 
 def test_ucb1_with_the_log_of_the_step_agrees_with_its_formula():
@@ -327,7 +325,7 @@ def test_wrong_objects_are_refused(tmp_path):
         )
     with pytest.raises(bt.InvalidRequest, match="store must identify the code"):
         bt.simulate(EPSILON, PROBLEM, horizon=3, runs=1, run=bt.Run(workers=1, store=tmp_path / "a.ledger"))
-    with pytest.raises(bt.InvalidRequest, match="no GPU"):
+    with pytest.raises(bt.InvalidRequest, match="a GPU cannot run Python code"):
         bt.simulate(EPSILON, PROBLEM, horizon=3, runs=1, run=bt.Run(device="gpu"))
 
 
@@ -360,7 +358,7 @@ def test_exported_code_creates_an_equal_policy(library):
     other_export = tune_policy(bt.UCB1(noise=0.5)).export_params(library)
     assert not other_export.is_same_rule
     assert "logarithm of the step" in other_export.notes
-    assert "the other library's is narrower, 39% of it at step 2" in other_export.notes
+    assert "the width in the other library is smaller, 39% of the tuned one at step 2" in other_export.notes
     assert tune_policy(bt.EpsilonGreedy()).export_params(library).is_same_rule
     assert "no width" in tune_policy(bt.Thompson(prior=(1, 1))).export_params(library).notes
     for policy in (bt.UCB1(noise=0.5), bt.EpsilonGreedy(), bt.Thompson(prior=(1, 1))):

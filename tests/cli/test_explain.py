@@ -29,7 +29,7 @@ def test_an_unknown_topic_is_refused_with_the_known_ones():
         bt.explain("magic")
 
 
-def test_each_assumption_says_when_it_fails_what_then_happens_and_what_to_do():
+def test_each_assumption_has_its_failure_its_effect_and_advice():
     sections = bt.explain().split("\n## ")[1:]
     assert len(sections) == 8
     for section in sections:

@@ -10,7 +10,7 @@ from banditune.core.example_files import list_examples, write_examples
 from helpers.paths import ROOT
 
 
-def test_every_example_has_a_line_on_what_it_is():
+def test_every_example_has_a_description():
     found = list_examples()
     assert {"smoking_trials.py", "extending/policy.py", "extending/plugin", "notebooks/own_policy.ipynb"} <= set(found)
     assert all(about and not about.startswith("#") for about in found.values())
@@ -29,7 +29,7 @@ def test_all_examples_are_written_as_they_are(tmp_path):
     assert len(written) > 10
 
 
-def test_a_script_comes_with_the_data_that_it_reads(tmp_path):
+def test_a_script_is_written_with_the_data_that_it_reads(tmp_path):
     names = [path.relative_to(tmp_path).as_posix() for path in write_examples(tmp_path, ["smoking_trials.py"])]
     assert names == [
         *("data/SOURCES.md", "data/smoking-cessation-trials.csv", "data/zozo-beta-priors.csv", "smoking_trials.py")

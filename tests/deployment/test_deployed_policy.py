@@ -11,7 +11,7 @@ import banditune as bt
 from helpers.deployed_runs import deploy_policy
 
 
-def test_the_prior_contains_what_was_learned_from_retired_arms():
+def test_the_prior_is_updated_for_retired_arms():
     rng = np.random.default_rng(0)
     features, pulls, means = rng.normal(size=(6, 3)), rng.integers(1, 9, 6).astype(float), rng.uniform(0, 1, 6)
     likely = (rng.normal(size=3), np.diag([1.0, 0.5, 0.2]))
@@ -136,7 +136,7 @@ def test_decisions_continue_after_the_horizon():
 
 
 @pytest.mark.parametrize("pending", ["ignore", "mean"])
-def test_threads_lose_no_decision_and_no_reward(pending, tmp_path):
+def test_no_decision_or_reward_of_concurrent_threads_is_missing(pending, tmp_path):
     deployed = deploy_policy(bt.Thompson(prior=(1, 1)), pending=pending, horizon=4000)
     rewards = [0] * 4
 

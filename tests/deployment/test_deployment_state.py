@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import banditune as bt
@@ -16,7 +16,7 @@ from banditune.core.atomic_files import write_atomically
 from banditune.deployment.deployment_state import OLD_FIELD_NAMES, DeploymentState, parse_state
 from helpers.paths import ROOT
 
-MANY_EXAMPLES = settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+MANY_EXAMPLES = settings(max_examples=400, deadline=None)
 
 
 def make_state(policy=None, **settings):

@@ -25,7 +25,7 @@ class RealBernoulli(bt.Bernoulli):
         return (5.0,)
 
 
-def test_a_users_problem_is_not_taken_for_one_of_the_package():
+def test_a_users_problem_is_distinguished_from_one_of_the_package():
     tuning = bt.tune(bt.UCB1(noise=5), bt.Bernoulli(arms=2), horizon=20, budget=12, search=bt.Search(validate=10))
     assert tuning.deploy().state.rewards == "binary"
     description = describe(RealBernoulli(arms=2))
@@ -72,7 +72,7 @@ RENAMED = [
 
 
 @pytest.mark.parametrize("policy", RENAMED, ids=["function", "subclass"])
-def test_a_users_policy_is_not_taken_for_one_of_the_package(policy):
+def test_a_users_policy_is_distinguished_from_one_of_the_package(policy):
     tuning = bt.tune(bt.UCB1(noise=0.5), bt.Bernoulli(arms=2), horizon=20, budget=12, search=bt.Search(validate=10))
     tuned = replace(tuning, setup=replace(tuning.setup, policy=describe(policy)))
     with pytest.raises(bt.InvalidRequest, match="a policy of your own must be passed again"):

@@ -85,7 +85,7 @@ def test_a_block_that_follows_no_rule_is_found(block, fault, tmp_path):
         ("<!-- slow: it fails late -->\n```sh\nfalse\n```", 0),
     ],
 )
-def test_what_differs_from_a_page_is_found(block, differs, tmp_path):
+def test_differences_from_a_page_are_found(block, differs, tmp_path):
     page = tmp_path / "page.md"
     page.write_text(f"# Title\n\n{block}\n")
     (tmp_path / "run").mkdir()

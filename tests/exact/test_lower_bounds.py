@@ -128,7 +128,7 @@ def test_the_value_bound_is_the_least_sum_over_all_sequences(problem):
         assert computed[run] == pytest.approx(min(totals), abs=1e-3)
 
 
-def test_majorants_lose_little():
+def test_majorants_lower_the_bound_by_little():
     """Compared with the exact maximum, by max-plus convolution."""
     horizon, arms = 120, 4
     _, rewards = draw_paths(bt.Bernoulli(arms=arms), horizon, 5, 0)
@@ -217,7 +217,7 @@ def test_the_coupled_bound_is_tighter():
     assert estimates["coupled"].low > 1.1 * estimates["one arm"].mean
 
 
-def test_bands_and_chords_lose_little():
+def test_bands_and_chords_lower_the_bound_by_little():
     """At a longer horizon: all states against those in the band, and the estimate against chords."""
     horizon, price, power = 400, 0.04, 1
     arm = _RivalArms((1.0, 1.0), 4, ((1.0, 1.0),) * 4, horizon)

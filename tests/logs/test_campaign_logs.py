@@ -37,7 +37,7 @@ def test_a_single_campaign_is_printed_in_the_singular(write_file):
     )
 
 
-def test_messages_name_what_may_mislead(write_file):
+def test_messages_name_the_limits_of_logs(write_file):
     messages = read_logs(write_file("campaign,arm,reward\na,r,1\na,s,1\na,s,0\n")).messages
     assert any("a single campaign" in message for message in messages)
     assert any("1 of 2 arms were pulled only once (r)" in message for message in messages)

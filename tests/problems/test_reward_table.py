@@ -261,7 +261,7 @@ def test_validation_uses_tables_that_the_search_did_not_use():
         assert half_width >= 2.364624 * tuning.gain.se * (1 - 1e-6)  # Student's with 7 degrees of freedom
 
 
-def test_texts_reports_and_files_state_what_the_numbers_are_about(tmp_path):
+def test_texts_reports_and_files_state_the_population_of_the_numbers(tmp_path):
     problem = bt.RewardTable(draw_tables(12, np.random.default_rng(1)))
     about = "new tables: 4 of the 12 tables were searched, the other 8 validate; errors are over tables"
     options = {"horizon": 30, "seed": 4}

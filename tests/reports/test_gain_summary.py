@@ -41,7 +41,7 @@ def test_a_gain_is_stated_in_the_unit_as_far_as_its_interval_allows(tuning, low,
     assert state_gain_in_unit(gain, GainUnit("clicks", 1000)).endswith(sentence)
 
 
-def test_the_summary_says_what_the_parameter_does(tuning):
+def test_the_summary_explains_the_parameter(tuning):
     summary = build_summary([tuning], GainUnit("clicks", 100), "Spring")
     assert summary.title == "Spring"
     (parameter,) = [section for section in summary.sections if section.title == "What was tuned"]

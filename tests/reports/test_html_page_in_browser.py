@@ -76,7 +76,7 @@ def test_a_dot_of_the_curve_shows_its_value(open_report):
     assert browser.evaluate(TIP) is None
 
 
-def test_dragging_zooms_and_reset_goes_back(open_report):
+def test_dragging_zooms_and_reset_restores_the_plot(open_report):
     browser = open_report(make_tuning(), 1280)
     path = f"document.querySelector('{CURVE_PATH}').getAttribute('d')"
     before = browser.evaluate(path)

@@ -54,7 +54,7 @@ def test_the_answer_of_one_or_many_series_is_the_lowest_regret():
     assert [section.title for section in build_report_content(one).sections] == ["Regret", "How to repeat this"]
 
 
-def test_a_page_has_both_plots_and_what_is_needed_to_repeat_the_result():
+def test_a_page_has_both_plots_and_the_settings_to_repeat_the_result():
     page = render_page(build_report_content(make_over_time((SCRIPT_NAME, "textbook"))))
     assert page.count('<svg class="plot"') == 2
     assert SCRIPT_NAME not in page

@@ -58,7 +58,7 @@ def test_old_results_without_distributions_can_be_read():
         ({"misfit": True}, "the search cannot state its confidence: see the warning about its curves", ""),
     ],
 )
-def test_a_report_states_what_the_search_knows(changes, message, band):
+def test_a_report_states_the_posterior_of_the_search(changes, message, band):
     tuning = make_tuning()
     tuning = replace(tuning, posterior=replace(tuning.posterior, **changes))
     assert message in repr(tuning)
@@ -69,8 +69,7 @@ def test_a_report_states_what_the_search_knows(changes, message, band):
     ):
         assert ("lies here (" in text) == bool(band)
         assert band in text
-    if "misfit" in changes:
-        assert "95% sure" not in repr(tuning)
+    assert ("95% sure" in repr(tuning)) == ("misfit" not in changes)
 
 
 @pytest.mark.parametrize(

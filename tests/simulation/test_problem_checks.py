@@ -199,7 +199,7 @@ def test_means_that_are_off_by_5_percent_are_refused(rate):
         assert_means_accepted(define_problem(sample, pay_as_stated, rewards="binary"), seed=seed)
 
 
-def test_check_problem_states_what_it_would_detect():
+def test_check_problem_states_the_detectable_deviation():
     found = bt.testing.check_problem(define_problem(uniform_means, pay_as_stated, rewards="binary"), horizon=100)
     report = found["means"].finding
     assert "over 1,048,576 rewards they are 0.5" in report

@@ -80,7 +80,7 @@ def test_other_sizes_and_names_are_refused(scratch):
         bt.define_policy("softmax", choose_by_softmax, scratch=scratch)
 
 
-def test_choose_must_take_what_is_declared():
+def test_choose_must_have_the_declared_arguments():
     with pytest.raises(bt.InvalidRequest, match="`choose` must take"):
         bt.define_policy("softmax", choose_by_softmax)
     with pytest.raises(bt.InvalidRequest, match=r"`choose` must take .*, scratch\)"):

@@ -86,7 +86,7 @@ def test_a_spec_that_is_unpacked_in_its_own_process_leaves_classes_as_they_are()
     assert vars(Faulty)["choose"] is before
 
 
-def test_what_cannot_be_pickled_is_refused():
+def test_policies_that_cannot_be_pickled_are_refused():
     lock = threading.Lock()
 
     def sample(size, rng):

@@ -161,7 +161,7 @@ class UserGaussian(bt.Gaussian):
         return Instances(rng.normal(40, 2, (size, self.arms)))
 
 
-def test_a_users_policy_is_not_taken_for_one_of_the_package():
+def test_a_users_policy_is_distinguished_from_one_of_the_package():
     (message,) = list_messages(UserUCB1(noise=0.5), NOISY)
     assert message.endswith("Make the policy with UserUCB1(..., noise=5), or change the function that makes it.")
     assert "ucb1:noise" not in suggest_noise_check(UserUCB1(noise=0.5))

@@ -118,7 +118,7 @@ def test_a_backtest_from_python_has_no_command():
     assert "Repeat it from Python" in content.paragraphs[0]
 
 
-def test_a_backtest_states_its_arguments_and_what_it_left_out():
+def test_a_backtest_states_its_arguments_and_the_campaigns_that_it_left_out():
     logs, _ = make_beta_logs(8, 3, 20)
     with pytest.raises(bt.InvalidRequest, match="in this order, but got Logs and UCB1"):
         bt.backtest(logs, bt.UCB1(noise=0.5))

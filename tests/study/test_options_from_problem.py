@@ -281,7 +281,7 @@ def test_tuned_policy_and_baseline_are_validated_on_the_same_instances(common):
     assert tuning.gain.se == pytest.approx((rows[1] - tuned).std(ddof=1) / np.sqrt(40), rel=1e-4)
 
 
-def test_a_comparison_states_what_each_policy_took():
+def test_a_comparison_states_the_options_that_policies_took_from_the_problem():
     comparison = bt.compare(
         [bt.UCB1(), bt.Thompson(), bt.UCB1(noise=0.5), bt.Greedy()], RARE, **group_settings(**SHORT)
     )
@@ -396,7 +396,7 @@ class OtherMeans(bt.Bernoulli):
         return Instances(rng.uniform(0.1, 0.2, (size, self.arms)))
 
 
-def test_users_policies_and_problems_are_resolved_alike():
+def test_users_policies_and_problems_are_resolved_in_the_same_way():
     assert resolve(WiderUCB1(), RARE).policy == WiderUCB1(noise=resolve(bt.UCB1(), RARE).policy.noise)
     mean, variance = 0.15, 0.01 / 12
     a, b = resolve(bt.Thompson(), OtherMeans(arms=3)).policy.prior

@@ -66,7 +66,7 @@ def test_the_last_step_has_the_regret_of_plain_runs_bit_by_bit(found):
     assert difference == Estimate.from_sample(plain[1] - plain[0])
 
 
-def test_a_step_has_the_same_regret_whatever_steps_come_after_it(found):
+def test_the_regret_of_a_step_does_not_depend_on_later_steps(found):
     shorter = bt.regret_over_time(POLICY, PROBLEM, [0.2, 1.0], horizon=300, runs=400, checkpoints=[5, 10, 100])
     assert [series.label for series in shorter.series] == ["gamma = 0.2", "gamma = 1"]
     for short, full in zip(shorter.series, found.series[:2], strict=True):

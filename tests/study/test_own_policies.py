@@ -173,7 +173,7 @@ class StepsByChoose(StepsByUpdate):
     choose = staticmethod(choose_by_step)
 
 
-def test_an_update_sees_the_step_and_the_parameters():
+def test_an_update_receives_the_step_and_the_parameters():
     by_update, by_choose = (
         bt.simulate(policy, bt.Bernoulli(arms=3), [0, 1, 2], horizon=20, runs=5)
         for policy in (StepsByUpdate(), StepsByChoose())

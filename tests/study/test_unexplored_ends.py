@@ -148,7 +148,7 @@ POSTERIOR = SearchPosterior(
     ("ahead", "is_better", "is_refuted"),
     [(-3.0, False, False), (0.09, False, False), (0.11, True, False), (2.0, True, True)],
 )
-def test_an_end_is_reported_if_it_is_surely_better(ahead, is_better, is_refuted):
+def test_an_end_is_reported_if_it_is_significantly_better(ahead, is_better, is_refuted):
     tuned, noise = np.random.default_rng(1).standard_normal((2, 400))
     noise = (noise - noise.mean()) / noise.std(ddof=1)
     fake, runs, progress = FakeSimulator(tuned - ahead + noise), range(7, 407), ProgressCounter(None, 0)

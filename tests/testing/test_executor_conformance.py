@@ -26,7 +26,7 @@ def test_the_executors_of_the_package_keep_their_contract(make):
     assert found["workers"].finding.startswith("2 workers")
 
 
-def test_what_is_no_executor_is_refused():
+def test_objects_that_are_no_executors_are_refused():
     with pytest.raises(bt.InvalidRequest, match="must be an executor such as"):
         bt.testing.check_executor("threads")
 
@@ -59,7 +59,7 @@ def test_regrets_of_another_precision_fail():
     fail(Changed(round_regrets), "same-bits", "must be those of a thread", "regrets differ")
 
 
-def test_a_ticket_that_comes_back_twice_fails():
+def test_a_ticket_that_is_returned_twice_fails():
     """Smaller tickets are those of simulations; this check begins with 7."""
     change = Changed(lambda ticket, result: (7 if ticket == 8 else ticket, result))
     fail(change, "each-chunk-once", "each ticket must be returned once, but got 7")
@@ -96,5 +96,5 @@ class Silent(bt.executors.ThreadExecutor):
         return super()._load_simulator(spec)
 
 
-def test_an_error_that_loses_its_message_fails():
+def test_an_error_without_its_message_fails():
     fail(Silent(1), "errors", "must reach the caller", "'something failed'", "there are none")

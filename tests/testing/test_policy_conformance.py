@@ -30,7 +30,7 @@ def fail(policy, check, *words, problem=PROBLEM, **settings):
     return str(error.value)
 
 
-def test_a_right_policy_passes_and_the_report_says_what_was_compared():
+def test_a_right_policy_passes_with_a_report_of_the_comparisons():
     found = bt.testing.check_policy(Faulty(), PROBLEM)
     names = [check.name for check in found.checks]
     assert names == [
@@ -69,7 +69,7 @@ def test_an_object_of_another_library_is_checked_as_far_as_it_can_be():
     ]
 
 
-def test_what_is_no_policy_is_refused():
+def test_objects_that_are_no_policies_are_refused():
     with pytest.raises(
         bt.InvalidRequest, match=r"must be a policy such as UCB1\(\), but got .*; make one, such as Faulty\(\)"
     ):
@@ -148,7 +148,7 @@ def test_a_range_without_its_textbook_value_fails():
     fail(Outside(), "contract", "the textbook value of the parameter 'epsilon' must lie in [0, 1], but got 2")
 
 
-def test_a_start_that_forgets_a_number_fails():
+def test_a_start_that_does_not_set_a_number_fails():
     @bt.kernel.scalar
     def start(state, setting):
         state.pulls[:] = 0.0
@@ -233,7 +233,7 @@ def resume_nothing(state, setting, params, pulls, totals):
     pass
 
 
-def test_a_policy_that_does_not_come_back_from_its_pulls_fails():
+def test_a_policy_that_cannot_be_rebuilt_from_its_pulls_fails():
     class Backwards(Faulty):
         recall = staticmethod(recall_backwards)
 
@@ -244,7 +244,7 @@ def test_a_policy_that_does_not_come_back_from_its_pulls_fails():
     fail(Empty(), "deployment", "`resume` must rebuild the memory")
 
 
-def test_a_policy_that_fails_only_where_a_search_looks_fails():
+def test_a_policy_that_fails_only_at_searched_values_fails():
     fail(Faulty(3), "result", "'faulty' chose -1")
 
 

@@ -60,7 +60,7 @@ def fail(problem, check, *words, **settings):
     assert [word for word in words if word not in str(error.value)] == []
 
 
-def test_a_right_problem_passes_and_the_report_says_what_would_have_been_seen():
+def test_a_right_problem_passes_with_a_report_of_detectable_deviations():
     found = bt.testing.check_problem(Mine())
     names = ["description", "contract", "instances", "rewards", "plain-python", "means", "noise"]
     assert [check.name for check in found.checks] == names
@@ -76,7 +76,7 @@ def test_a_problem_of_functions_passes_and_unknown_noise_is_left_out():
     assert found.left_out == ("noise: the problem states no noise; policies measure it",)
 
 
-def test_what_is_no_problem_is_refused():
+def test_objects_that_are_no_problems_are_refused():
     with pytest.raises(bt.InvalidRequest, match="must be a problem"):
         bt.testing.check_problem(Mine)
     with pytest.raises(bt.InvalidRequest, match="horizon"):
@@ -96,7 +96,7 @@ def test_a_description_that_cannot_be_hashed_fails():
         ({"options": lambda self: (np.random.default_rng().random(),)}, "the same numbers at each call"),
     ],
 )
-def test_what_a_problem_must_define_is_checked(members, words):
+def test_the_attributes_of_a_problem_are_checked(members, words):
     fail(change(**members), "contract", words)
 
 

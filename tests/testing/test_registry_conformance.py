@@ -47,7 +47,7 @@ def test_every_problem_keeps_its_contract(problem):
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_what_needs_no_compiler_holds_for_every_policy(name):
+def test_checks_without_a_compiler_pass_for_every_policy(name):
     """Every policy is checked here, also those whose compiled code is checked in slow tests only."""
     subject = PolicySubject(POLICIES[name](), None, 100, None, 0)
     steps = subject.list_steps()

@@ -57,7 +57,7 @@ def test_a_tuner_of_a_user_passes():
     assert found.left_out == ("goal: without accepts_goal = True it is only used with a budget",)
 
 
-def test_what_is_no_tuner_is_refused():
+def test_objects_that_are_no_tuners_are_refused():
     with pytest.raises(bt.InvalidRequest, match=r"must be a tuner .*; make one, such as Grid\(\)"):
         bt.testing.check_tuner(Grid)
 

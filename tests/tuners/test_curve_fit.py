@@ -156,7 +156,7 @@ def test_the_limit_of_good_runs_depends_on_scatter_and_cost():
     assert compute_limit([1.0, 1.0, 1.0, 1.0], 1.0, share=0.25) == 4 * multiple
 
 
-def test_negative_regrets_determine_the_size_of_luck():
+def test_negative_regrets_determine_the_estimated_reward_noise():
     rng = np.random.default_rng(0)
     regrets = rng.normal(0, 7, (2, 4000))
     regrets[1] = np.abs(regrets[1])

@@ -21,7 +21,7 @@ def test_the_schedule_of_halving_is_known():
 
 
 @given(st.integers(2, 40), st.integers(0, 3000))
-def test_halving_stays_within_its_budget(points, extra):
+def test_halving_keeps_to_its_budget(points, extra):
     budget = compute_least_halving_budget(points) + extra
     runs = list_halving_runs(budget, points)
     assert min(runs) >= 1

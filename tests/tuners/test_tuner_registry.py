@@ -30,7 +30,7 @@ def test_every_tuner_finds_the_minimum_of_a_curve_without_noise(name, lowest):
 @pytest.mark.parametrize("name", TUNERS)
 @settings(deadline=None)
 @given(budget=st.integers(1, 5000), precision=st.floats(0.01, 0.5), seed=st.integers(0, 5))
-def test_every_tuner_stays_within_budget_and_range(name, budget, precision, seed):
+def test_every_tuner_keeps_to_its_budget_and_its_range(name, budget, precision, seed):
     among = Range("pulls", 3.0, 5000.0, 10.0, True, "log")
     tuner = TUNERS[name](**({"precision": precision} if name in GRIDS else {}))
     try:
