@@ -143,7 +143,7 @@ class FiniteHorizonIndex(TotalsPolicy):
     arm's pulls plus s (a + b), and p its total reward plus s a, divided by T. It approximates the finite-horizon Gittins
     index (Lai 1987; Brezzi and Lai 2002; Lattimore 2016). The textbook's constants are all 1.
 
-    A search tunes one of the four constants. Fix the others with `Search(fixed=...)`.
+    A search tunes the four constants together. Fix some with `Search(fixed=...)`.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ class GaussianFiniteHorizonIndex(TotalsPolicy):
     pulls plus s (noise / sd)^2, and the mean is that of a posterior whose prior counts s times. It approximates the
     finite-horizon Gittins index (Lai 1987; Brezzi and Lai 2002; Lattimore 2016). The textbook's constants are all 1.
 
-    A search tunes one of the four constants. Fix the others with `Search(fixed=...)`.
+    A search tunes the four constants together. Fix some with `Search(fixed=...)`.
 
     Parameters
     ----------
