@@ -72,4 +72,4 @@ def test_the_command_lists_and_writes(run_banditune, tmp_path):
     listed = run_banditune("examples")
     assert listed.returncode == 0, listed.stderr
     assert "extending/tuner.py " in listed.stdout
-    assert run_banditune("examples", "extending").stderr.startswith("banditune: --output must name a folder")
+    assert run_banditune("examples", "extending").stderr.startswith("banditune: --output must be a folder")

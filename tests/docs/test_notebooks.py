@@ -110,7 +110,7 @@ def test_the_numbers_of_the_paper_in_the_notebook_are_the_published_ones():
     for policy, problem, best, textbook in rows:
         row = f"{names[problem]} {names[policy]}"
         assert published[PaperCellKey("best", row)] == float(best)
-        assert published[PaperCellKey("theory", row)] == float(textbook)
+        assert published[PaperCellKey("textbook", row)] == float(textbook)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=name_notebook)

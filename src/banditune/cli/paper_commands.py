@@ -23,7 +23,7 @@ from banditune.cli.options import (
 from banditune.cli.runner import run_with_progress
 
 
-@app.command(short_help="Repeat the paper's experiments, and compare with its numbers.")
+@app.command(short_help="Repeat the paper's experiments beside its numbers.")
 def paper(
     runs: PaperRunsOption = 500,
     tunings: TuningsOption = 10_000,

@@ -43,6 +43,8 @@ def make_comparison_rows(result: Comparison, *, error: str) -> list[tuple[str, .
 
 def describe_tuned_value(entry: ComparisonEntry) -> str:
     """Format the parameters as gamma = 0.22, with a mark if they are not tuned or worse than the textbook."""
+    if entry.not_tuned_reason and entry.params and entry.params != entry.textbook_params:
+        return f"{format_params(entry.params)} (fixed)"
     if entry.is_worse_than_textbook:
         return f"{format_params(entry.params) or 'it'} (WORSE than {describe_entry_baseline(entry)}: use that)"
     return format_params(entry.params) + ("" if entry.is_tuned or not entry.params else " (textbook)") or "-"

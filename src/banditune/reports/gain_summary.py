@@ -47,9 +47,13 @@ class GainUnit:
 
 @dataclass(frozen=True)
 class Gain:
-    """A gain of a result over `compared_with`. It refers to `decisions` decisions; an instance has `horizon`."""
+    """A gain of a result over `compared_with`. It refers to `decisions` decisions; an instance has `horizon`.
+
+    `subject` is what gains: tuning, or the tuned policy, of which tuning is a part.
+    """
 
     label: str
+    subject: str
     compared_with: str
     estimate: Estimate
     decisions: int
@@ -111,7 +115,7 @@ def list_gains(result: Any) -> Iterator[Gain]:
     elif isinstance(result, Backtest):
         label, horizon = f"{name_result(result.setup)}, on past campaigns", result.setup.horizon
         if result.reward_difference is not None:
-            yield Gain(label, "what was logged", result.reward_difference, 1, horizon, None)
+            yield Gain(label, "the tuned policy", "what was logged", result.reward_difference, 1, horizon, None)
         yield make_textbook_gain(label, result.gain, result.textbook_regret, horizon)
     elif isinstance(result, Comparison):
         best = result.entries[0]
@@ -122,7 +126,7 @@ def list_gains(result: Any) -> Iterator[Gain]:
 def make_textbook_gain(label: str, gain: Estimate, textbook_regret: Estimate, decisions: int) -> Gain:
     """Make the gain over the textbook setting, with the share of the textbook's regret that it saves."""
     share = gain.mean / textbook_regret.mean if textbook_regret.mean > 0 else None
-    return Gain(label, "the textbook setting", gain, decisions, decisions, share)
+    return Gain(label, "tuning", "the textbook setting", gain, decisions, decisions, share)
 
 
 def name_result(setup: StudySetup) -> str:
@@ -135,10 +139,10 @@ def state_gain_in_unit(gain: Gain, unit: GainUnit) -> str:
     amount = f"{unit.format_scaled(gain.estimate, gain.decisions)} {unit}"
     interval = f"(95% interval {unit.format_scaled_interval(gain.estimate, gain.decisions)})"
     if gain.estimate.low > 0:
-        return f"{gain.label}: tuning gains {amount} over {gain.compared_with} {interval}."
+        return f"{gain.label}: {gain.subject} gains {amount} over {gain.compared_with} {interval}."
     if gain.estimate.high < 0:
-        return f"{gain.label}: tuning loses {amount.lstrip('-')} to {gain.compared_with} {interval}."
-    doubt = f"{gain.label}: it is not known whether tuning gains over {gain.compared_with}"
+        return f"{gain.label}: {gain.subject} loses {amount.lstrip('-')} to {gain.compared_with} {interval}."
+    doubt = f"{gain.label}: it is not known whether {gain.subject} gains over {gain.compared_with}"
     return f"{doubt}. The estimate is {amount} {interval}."
 
 
@@ -166,14 +170,14 @@ def list_gain_figures(gain: Gain, unit: GainUnit) -> Iterator[tuple[str, str, st
 def explain_gains(results: Sequence[Any], gains: Sequence[Gain], unit: GainUnit) -> Iterator[str]:
     """Explain the gains of a page, and in what they differ."""
     yield (
-        f"Gains are {unit}: means over simulated instances, with 95% intervals. The column on the right is the gain in "
-        "all decisions of one instance, or of one campaign."
+        f"Gains are {unit}, with 95% intervals: means over simulated instances, or over past campaigns that the tuning did "
+        "not see. The column on the right is the gain in all decisions of one instance, or of one campaign."
     )
     kinds = {gain.compared_with for gain in gains}
     if len(kinds) > 1:
         yield (
             "There are two comparisons. The textbook setting is the same policy with its usual parameter. What was logged "
-            "are the rewards of the past campaigns. A gain over one does not imply a gain over the other."
+            "are the rewards of the past campaigns. The gain over them is that of the policy, of which tuning is a part."
         )
     yield from format_sentences(dict.fromkeys(state_assumptions(result.setup) for result in results))
     if len(results) > 1:

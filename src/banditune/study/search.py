@@ -177,9 +177,13 @@ def check_trial_values(tuner: Tuner, values: Sequence[Any], search_range: Range,
 def resolve_goal(tuner: Tuner, budget: Any, precision: Any, search: Search) -> Goal:
     """Check precision and confidence, and that the tuner supports them."""
     for name, limit in (("max_time", search.max_time), ("precision", precision)):
-        if limit is not None and not tuner.accepts_goal:
-            text = f"needs a tuner that accepts a goal, such as TwoPart(), but got {tuner}."
-            raise make_argument_error(name, "unsupported", text)
+        if limit is None or tuner.accepts_goal:
+            continue
+        if tuner.max_parameters > 1:
+            text = "needs a search of one parameter, but several are searched; give {} instead, or fix all but one."
+            raise make_argument_error(name, "unsupported", text, Argument("budget"))
+        text = f"needs a tuner that accepts a goal, such as TwoPart(), but got {tuner}."
+        raise make_argument_error(name, "unsupported", text)
     if precision is not None and budget is not None:
         raise InvalidRequest(
             "either {} or {} can be given, but got both; use {} to bound the search.",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from banditune.core.errors import InvalidRequest
-from banditune.core.messages import Argument, Setting
+from banditune.core.messages import Argument, Message, Setting
 from banditune.core.request_errors import suggest_name
 
 USUAL_NAMES = {
@@ -191,6 +192,12 @@ def _guess_column(part: str, names: Sequence[str], used_columns: set[str]) -> st
     if column is None:
         alone = "; if all rows are of one campaign, add a column with its name" if part == "campaign" else ""
         free = _format_column_names([name for name in names if name not in used_columns])
-        text = "a column must contain the {}, but none of {} has a usual name for it; name the column with {}{}."
-        raise InvalidRequest(text, part, free, Setting(part, "COLUMN"), alone, argument=part, code="missing")
+        text = "a column must contain the {}, but none of {} has a usual name for it; name the column with {}{}{}."
+        sums: Any = ""
+        if part == "reward":
+            sums = Message(
+                "; if a row has counts, name both columns with {} and {}",
+                *(Setting("pulls", "COLUMN"), Setting("successes", "COLUMN")),
+            )
+        raise InvalidRequest(text, part, free, Setting(part, "COLUMN"), sums, alone, argument=part, code="missing")
     return column
