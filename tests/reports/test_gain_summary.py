@@ -45,7 +45,7 @@ def test_the_summary_explains_the_parameter(tuning):
     summary = build_summary([tuning], GainUnit("clicks", 100), "Spring")
     assert summary.title == "Spring"
     (parameter,) = [section for section in summary.sections if section.title == "What was tuned"]
-    assert "gamma is how much the policy explores" in parameter.paragraphs[0]
+    assert "gamma is the amount of exploration" in parameter.paragraphs[0]
     table = next(section.table for section in summary.sections if section.table)
     assert float(table.rows[0][2]) == pytest.approx(100 * tuning.gain.mean / 400, rel=1e-3)
     assert table.rows[0][4] == f"{float(f'{tuning.gain.mean:.4g}'):.4g} in 400"

@@ -61,7 +61,7 @@ def test_a_fit_shows_estimates_and_checks():
     logs = bt.make_logs(["may", "may", "june", "june"], ["red", "blue"] * 2, [10, 20, 30, 40], [1, 5, 6, 20])
     html = bt.fit(logs)._repr_html_()
     assert {"value", "share above"} <= set(read_cells(html))
-    assert "<p>What matters to a bandit</p>" in html
+    assert "<p>Checks of the fit</p>" in html
 
 
 def test_the_checks_of_an_own_policy_are_a_table():

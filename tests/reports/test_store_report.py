@@ -321,7 +321,7 @@ def test_report_writes_pages_tables_and_figures(full_store, tmp_path, monkeypatc
     app(["report", "one.db", "--figures", "figures"], standalone_mode=False)
     assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["one.pdf", "one.png", "one.svg"]
     before = full_store.read_bytes()
-    with pytest.raises(bt.InvalidRequest, match="must name another file than those that"):
+    with pytest.raises(bt.InvalidRequest, match="must be another file than those that"):
         app(["report", "study.db", "-o", "study.db"], standalone_mode=False)
     assert full_store.read_bytes() == before
 

@@ -99,9 +99,9 @@ def test_the_store_commands_show_verify_and_export(run_banditune, tmp_path, monk
     assert len((tmp_path / "few.csv").read_text().splitlines()) == 1 + 34
     with pytest.raises(bt.errors.StoreError, match="not an SQLite file"):
         run_store_command("verify", "few.csv")
-    with pytest.raises(bt.InvalidRequest, match="--output must name another file than those that"):
+    with pytest.raises(bt.InvalidRequest, match="--output must be another file than those that"):
         run_store_command("export", "few.csv", "-o", "few.csv")
-    with pytest.raises(bt.InvalidRequest, match="--output must name another file than those that"):
+    with pytest.raises(bt.InvalidRequest, match="--output must be another file than those that"):
         app([*study, "--store", "a", "-o", "a"], standalone_mode=False)
     with pytest.raises(bt.InvalidRequest, match=r"written as .csv or .parquet, but got 'all.txt'"):
         run_store_command("export", "my study.db", "-o", "all.txt")
