@@ -45,7 +45,7 @@ def test_every_notice_of_a_tuning_appears_where_it_should():
     assert "do not fit the curves" in misfit
     assert "may have more than one dip: gamma = 0.5" in dips
     few_high = np.concatenate([equal_regrets, [4000.0, 2000.0]])
-    assert "3 of 302 runs make 80% of the mean regret" in next(
+    assert "3 of 302 runs contribute 80% of the mean regret" in next(
         collect_tuning_notices(spec, Space((among,)), [0.4], None, few_high, few_high)
     )
     example = bt.tune(

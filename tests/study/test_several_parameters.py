@@ -82,7 +82,7 @@ def test_importance_is_the_paired_difference_to_one_textbook_value():
 def test_a_parameter_without_an_effect_is_named_and_the_others_are_not(tuned):
     idle = [notice for notice in tuned.notices if notice.code == "no-effect"]
     assert len(idle) == 1
-    assert idle[0].startswith("`idle` does not change what the policy does")
+    assert idle[0].startswith("`idle` does not change the decisions of the policy")
     assert tuned.importance["idle"].mean == tuned.importance["idle"].se == 0
 
 

@@ -168,11 +168,11 @@ def note_gap_doubts(
     posterior, (search_range,), (retuned,) = answer.posterior, space.ranges, answer.value
     end = find_nearest_end(search_range, retuned)
     if excess.low > 0 and excess.mean > MATERIAL_SHARE * abs(fresh_estimate.mean):
-        yield f"tuning again failed: its answer, {retuned:.4g}, has {excess.mean:.4g} more regret than this value"
+        yield f"the search for it failed: its answer, {retuned:.4g}, has {excess.mean:.4g} more regret than this value"
     if end and end == find_nearest_end(search_range, value):
         yield f"both values are at the {end} end of the range"
     if end:
-        yield f"the value that was tuned for it, {retuned:.4g}, is at the {end} end of the range"
+        yield f"the value tuned for it, {retuned:.4g}, is at the {end} end of the range"
     if posterior is None:
         return
     if posterior.misfit:

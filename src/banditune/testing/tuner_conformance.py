@@ -218,7 +218,7 @@ def check_budget_and_range(tuner: Tuner, budget: int, seed: int) -> Finding:
                 refused = max(refused, runs)
                 if runs == budget:
                     raise Violation(
-                        f"the tuner must accept the budget of the check, but it refuses {budget} runs for "
+                        f"the tuner must accept the budget of the check, but it rejects {budget} runs for "
                         f"{', '.join(space.names)}; give a larger `budget`."
                     )
     refusal = f"; it rejects budgets up to {refused}, at least" if refused else ""
@@ -253,7 +253,7 @@ def check_random_numbers(tuner: Tuner, budget: int, seed: int) -> Finding:
 def check_goal(tuner: Tuner, budget: int, seed: int) -> Finding:
     """Check that a tuner with a goal keeps to its budget, and answers when it must stop."""
     if not tuner.accepts_goal:
-        raise NotApplicable("without accepts_goal = True it is used with a budget only")
+        raise NotApplicable("without accepts_goal = True it is only used with a budget")
     space = list_spaces(tuner)[-1]
     record = run_search_on_curve(tuner, space, budget, compute_dip, seed, Goal(0.5, 0.95))
     stopped = run_search_on_curve(tuner, space, budget, compute_dip, seed, Goal(0.001, 0.95), max_trials=1)
