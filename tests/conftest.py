@@ -10,6 +10,11 @@ from types import ModuleType
 import pytest
 from hypothesis import settings
 
+# Several processes test at once. Threads of matrix products that wait for a core would take most of the time. The libraries
+# read this when NumPy is imported, here and in child processes.
+for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
 settings.register_profile("fixed", derandomize=True)
 settings.load_profile("fixed")
 

@@ -47,7 +47,6 @@ def test_an_edited_helper_misses_the_cache(run_python, tmp_path):
 
     assert run("step") == ["5.0", "0", "1"]
     assert run("step") == ["5.0", "1", "0"]
-    assert run("step * 0") == ["0.0", "0", "1"]
     assert run("1 + step * 0") == ["10.0", "0", "1"]
     assert run("step") == ["5.0", "1", "0"]
 
