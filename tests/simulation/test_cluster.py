@@ -461,7 +461,7 @@ def test_a_scheduler_that_ends_is_an_error(tmp_path):
         settings = ENDLESS | {"progress": make_progress_that_ends(processes.scheduler)}
         with (
             client,
-            pytest.raises(bt.SimulationError, match=r"the Dask cluster must run until .* with a store it continues"),
+            pytest.raises(bt.SimulationError, match=r"the Dask cluster must run until .* with a store, the study continues"),
         ):
             bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.2, 1.0], **group_settings(executor=client, **settings))
     finally:
@@ -549,7 +549,7 @@ def test_the_module_ray_is_an_executor(ray_node):
             bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=50, runs=300, run=bt.Run(executor=ray)) == regrets
         ).all()
         assert ray.is_initialized()
-        with pytest.raises(bt.InvalidRequest, match="can be in one Ray cluster"):
+        with pytest.raises(bt.InvalidRequest, match="can use one Ray cluster"):
             bt.simulate(bt.UCB1(noise=0.5), PROBLEM, horizon=50, runs=300, run=bt.Run(executor="ray://elsewhere:10001"))
     finally:
         ray.shutdown()
