@@ -461,7 +461,7 @@ def test_a_scheduler_that_ends_is_an_error(tmp_path):
         settings = ENDLESS | {"progress": make_progress_that_ends(processes.scheduler)}
         with (
             client,
-            pytest.raises(bt.SimulationError, match=r"the Dask cluster must run until .* with a store, the study continues"),
+            pytest.raises(bt.SimulationError, match=r"the Dask cluster must run until .* store, the study continues"),
         ):
             bt.simulate(bt.UCB1(noise=0.5), PROBLEM, [0.2, 1.0], **group_settings(executor=client, **settings))
     finally:
